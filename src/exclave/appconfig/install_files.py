@@ -13,9 +13,10 @@ from exclave.appconfig.reading.directory import Directory, Limits
 from exclave.appconfig.reading.loading import Loader
 from exclave.base.errors import InvalidInput
 
-_KNOWN = frozenset(
-    {"name", "approval_option", "inputs", "labels", "component_toggles", "components"}
-)
+_KNOWN = frozenset({
+    "name", "approval_option", "inputs", "labels", "component_toggles", "components",
+    "aws_account", "azure_account", "gcp_account",
+})  # fmt: skip
 """The keys that this version supports."""
 
 

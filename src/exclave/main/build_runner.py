@@ -32,7 +32,13 @@ def make_build_executor(
     git, credentials = build_git_settings(settings), SourceCredentials(config.data / FILE)
     charts = ChartDownloads(replace(config.link, url=""), credentials, git.allow_private)
     finder = ToolFinder(build_tool_settings(settings, config, children))
-    tools = BuildTools(GitFetcher(git, children, credentials), finder, charts, secrets=secrets)
+    tools = BuildTools(
+        GitFetcher(git, children, credentials),
+        finder,
+        charts,
+        secrets=secrets,
+        caches_layers=settings.build_cache,
+    )
     return BuildExecutor(tools, registry, lambda: load_key(config.data), clock, children=children)
 
 

@@ -21,6 +21,7 @@ from exclave.control.runtime.request_slots import RequestSlots
 from exclave.control.runtime.sync_folders import SyncFolders
 from exclave.control.vault import Vault
 from exclave.control.workers.pool import WorkerProcesses
+from exclave.main.attestors import build_attestors
 from exclave.main.data_folder import prepare_data_folder
 from exclave.main.settings import ServerSettings
 from exclave.storage import keys
@@ -70,6 +71,7 @@ def build_deps(settings: ServerSettings) -> ServerDeps:
         timings=settings.timings,
         runner_url=get_runner_url(settings),
         registry_url=settings.registry_url,
+        bundles=settings.bundles,
         parked_polls=parked_polls,
         rates=Rates(Limits(settings.rate_org, settings.rate_caller, settings.rate_log_bytes)),
         log_limits=LogLimits(settings.log_bytes),
@@ -77,6 +79,7 @@ def build_deps(settings: ServerSettings) -> ServerDeps:
         loop_slots=loop_slots,
         loop_shares=LoopShares(loop_slots),
         workers=WorkerProcesses(settings.workers, memory_mb=settings.worker_memory_mb),
+        attestors=build_attestors(settings, clock),
     )
 
 

@@ -4,18 +4,26 @@ import asyncio
 import hashlib
 import os
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-from exclave.base.clock import SystemClock
-from exclave.base.ids import SystemRandomness
+from exclave.base.clock import Clock, SystemClock
+from exclave.base.ids import Randomness, SystemRandomness
 from exclave.base.logs import Log
 from exclave.client.runner import HttpRunnerApi
 from exclave.client.stacks import HttpStackApi
 from exclave.main.build_runner import make_build_executor
+from exclave.main.cloud_account import CloudSide, choose_machine, learn_proxy, open_account
+from exclave.main.cloud_machine import (
+    follow_boot,
+    list_pinned_keys,
+    make_cloud_enrolment,
+)
 from exclave.main.cluster_access import make_connector
 from exclave.main.install_runner import make_install_executors
 from exclave.main.settings import RunnerSettings
+from exclave.runner.cloud.boot import Boot
 from exclave.runner.config import RunnerConfig
 from exclave.runner.control_plane.identity import KEY
 from exclave.runner.control_plane.registry_access import bind_registry
@@ -26,6 +34,7 @@ from exclave.runner.executors.secrets import SecretClusters, SecretsExecutor
 from exclave.runner.images.stack_registry import read_pull_login
 from exclave.runner.jobs.environment import ChildSettings
 from exclave.runner.jobs.executor import Executor
+from exclave.runner.jobs.identity import bind_no_identity
 from exclave.runner.kube.access.clusters import ClusterConnector
 from exclave.runner.kube.access.probe import ClusterProbe
 from exclave.runner.logs.spooled_log import bind_open_log
@@ -77,15 +86,21 @@ def build_config(settings: RunnerSettings) -> RunnerConfig:
 
 async def run_runner(settings: RunnerSettings, stack: StackFolder | None = None) -> None:
     """Run until SIGTERM or SIGINT, or until the control plane revokes the identity."""
+    settings, boot = follow_boot(settings)
     config = build_config(settings)
+    clock = SystemClock()
+    randomness = SystemRandomness()
+    cloud = None if boot is None else await open_cloud(boot, settings, config, clock, randomness)
+    if cloud is not None:
+        config = cloud.config
     cells = make_cells(claim_users(config.run_as, config.capacity, config.data))
     if config.why_not_isolated:
         _log.warning("jobs_not_isolated", why=config.why_not_isolated)
-    clock = SystemClock()
-    randomness = SystemRandomness()
     api, stack_api = HttpRunnerApi(config.link), HttpStackApi(config.link)
     advise = _advise_by_file(config) if stack is None else stack.format_secret_command
-    secrets = FileSecrets(config.secrets_file, advise)
+    secrets: SecretStore = FileSecrets(config.secrets_file, advise)
+    if cloud is not None:
+        advise, secrets = cloud.advice.advise_secret, cloud.secrets
     held = collect_held(settings, config, stack)
     connector = make_connector(config, find_path(settings), held.note_token)
     duties: list[Duty] = [watch_switch, send_rescued_states]
@@ -93,6 +108,13 @@ async def run_runner(settings: RunnerSettings, stack: StackFolder | None = None)
         isolated = bool(config.run_as)
         probe = ClusterProbe(connector, clock, randomness)
         duties.append(Reporter(stack, stack_api, secrets, probe, isolated=isolated).run)
+    if cloud is not None:
+        duties += [cloud.watch.run, cloud.make_reporter(stack_api).run]
+    enrolling = (
+        None
+        if boot is None
+        else make_cloud_enrolment(boot, settings, config.link, clock, randomness)
+    )
     runner = Runner(
         config,
         api=api,
@@ -104,8 +126,10 @@ async def run_runner(settings: RunnerSettings, stack: StackFolder | None = None)
         cells=cells,
         kill_leftovers=partial(kill_leftovers, owned=cells.owned),
         enrolment_token=settings.enrolment or None,
-        pinned=None if stack is None else list_pinned(stack),
+        cloud=enrolling,
+        pinned=_find_pinned(boot, stack),
         duties=duties,
+        bind_identity=bind_no_identity if cloud is None else cloud.bind_identity,
     )
     stop_on_signals(runner)
     if stack is not None:
@@ -115,6 +139,28 @@ async def run_runner(settings: RunnerSettings, stack: StackFolder | None = None)
     finally:
         await api.close()
         await stack_api.close()
+        if enrolling is not None:
+            await enrolling.api.close()
+
+
+async def open_cloud(
+    boot: Boot, settings: RunnerSettings, config: RunnerConfig, clock: Clock, randomness: Randomness
+) -> CloudSide | None:
+    """Return the customer's account; None if the boot script knows of no document in it."""
+    if not boot.document:
+        return None
+    account = open_account(boot, settings, clock, randomness)
+    proxy = config.proxy or await learn_proxy(account, boot, config) or None
+    machine = choose_machine(boot, settings, clock)
+    return CloudSide(
+        boot,
+        replace(config, proxy=proxy),
+        account,
+        clock,
+        randomness,
+        machine,
+        has_metadata=not settings.metadata_url,
+    )
 
 
 def collect_held(
@@ -182,6 +228,13 @@ def find_path(settings: RunnerSettings) -> str:
 def list_pinned(stack: StackFolder) -> dict[str, str]:
     """Return the control plane's keys that the vendor's script pinned."""
     return {key.kid: key.public_key for key in stack.read_document().keys}
+
+
+def _find_pinned(boot: Boot | None, stack: StackFolder | None) -> dict[str, str] | None:
+    """Return the control plane's keys that this machine was given; None if it was given none."""
+    if boot is not None:
+        return list_pinned_keys(boot)
+    return None if stack is None else list_pinned(stack)
 
 
 async def send_rescued_states(deps: Deps) -> None:

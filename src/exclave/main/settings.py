@@ -2,14 +2,25 @@
 
 from pathlib import Path
 from typing import Annotated, Literal
+from urllib.parse import urlsplit
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
+from exclave.base.addresses import is_loopback
 from exclave.domain.quotas import Quotas
 from exclave.domain.timings import Timings
 
 PREFIX = "EXCLAVE_"
 Port = Annotated[int, Field(ge=0, le=65535)]
+
+
+def _require_loopback(url: str) -> str:
+    """Return a URL of this machine or an empty one; only tests have a server there."""
+    host = urlsplit(url).hostname or ""
+    if url and not is_loopback(host):
+        message = "the host must be a loopback address; in a cloud, leave it empty"
+        raise ValueError(message)
+    return url
 
 
 class Settings(BaseModel):
@@ -47,6 +58,13 @@ class ServerSettings(Settings):
             " our own; runners log in with credentials of theirs."
         ),
     ] = ""
+    bundles: Annotated[
+        Path | None,
+        Field(
+            description="Folder of the runner program for machines in clouds:"
+            " `runner-VERSION-x86_64.tar.gz` and `runner-VERSION-aarch64.tar.gz`."
+        ),
+    ] = None
     seal_key_file: Annotated[
         Path | None,
         Field(
@@ -141,6 +159,33 @@ class ServerSettings(Settings):
             " none. Default: 5 % of the disk, but 1 to 10 GiB and at most 10 %.",
         ),
     ] = None
+    attest: Annotated[
+        str,
+        Field(
+            description="Clouds whose machines may enrol by attestation, of `aws,azure,gcp`; `off`:"
+            " none, runners need enrolment tokens."
+        ),
+    ] = "aws,azure,gcp"
+    attest_proxy: Annotated[
+        str, Field(description="HTTPS proxy through which clouds are asked about evidence.")
+    ] = ""
+    attest_roots: Annotated[
+        Path | None,
+        Field(
+            description="Roots (PEM) that documents of Azure must lead to; default: those of"
+            " Mozilla."
+        ),
+    ] = None
+    attest_sts_url: Annotated[
+        str, Field(description="Ask this address instead of AWS STS of the region (for tests).")
+    ] = ""
+    attest_google_keys_url: Annotated[
+        str, Field(description="Address of Google's signing keys (for tests).")
+    ] = ""
+    attest_azure_keys_url: Annotated[
+        str,
+        Field(description="Address of the signing keys of a `{tenant}` of Azure (for tests)."),
+    ] = ""
     timings: Timings = Timings()
     quotas: Quotas = Quotas()
 
@@ -172,6 +217,25 @@ class RunnerSettings(Settings):
     runner_name: Annotated[str, Field(description="Name shown in the control plane.")] = "runner"
     enrolment: Annotated[
         str, Field(description="One-time enrolment token; needed at the first start only.")
+    ] = ""
+    boot: Annotated[
+        Path | None,
+        Field(
+            description="File of a machine's boot script in a cloud; the runner enrols by"
+            " attestation, as the runner of the install that it names."
+        ),
+    ] = None
+    metadata_url: Annotated[
+        str,
+        Field(
+            description="What stands in for the cloud's metadata server in tests, on a loopback"
+            " address: a runner with any other one does not start. That jobs cannot reach the"
+            " machine's own is not tried then."
+        ),
+        AfterValidator(_require_loopback),
+    ] = ""
+    cloud_url: Annotated[
+        str, Field(description="Address of all APIs of the cloud (for tests).")
     ] = ""
     capacity: Annotated[
         int, Field(ge=1, le=64, description="Maximum number of jobs that run at once.")
@@ -213,7 +277,11 @@ class RunnerSettings(Settings):
     ] = "https ssh"
     git_allow_private: Annotated[
         bool,
-        Field(description="Allow builds to fetch from private, loopback and link-local addresses."),
+        Field(description="Allow builds to fetch from private and loopback addresses."),
+    ] = False
+    build_cache: Annotated[
+        bool,
+        Field(description="Keep layers of image builds in the org's registry for the next build."),
     ] = False
     git_rewrite: Annotated[
         str,
@@ -263,8 +331,8 @@ class RunnerSettings(Settings):
 
 
 _OWN = (
-    "runner_data", "runner_url", "runner_name", "enrolment", "secrets_file", "run_as",
-    "jobs_folder",
+    "runner_data", "runner_url", "runner_name", "enrolment", "boot", "metadata_url",
+    "cloud_url", "secrets_file", "run_as", "jobs_folder",
 )  # fmt: skip
 SHARED = tuple(name for name in RunnerSettings.model_fields if name not in _OWN)
 """Settings that all runners on a machine share; the others are per runner."""

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Protocol
 
-from exclave.domain.stacks import STACK_FILE, Cloud, CloudAccount, StackFacts, StackTerms
+from exclave.domain.stacks import STACK_FILE, Cloud, StackFacts, StackTerms
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,8 +38,6 @@ class StackDocument:
     program: RunnerProgram
     enrolment: str
     """The one-time token that enrols the runner."""
-    account: CloudAccount | None = None
-    """Where a cloud's Stack is applied, and its roles; None for `local`, which has neither."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +50,8 @@ class StackFile:
     name: str
     media_type: str
     content: str
+    form: str = ""
+    """The language that it belongs to, such as `cloudformation`; empty if it goes with all."""
 
     def __post_init__(self) -> None:
         """Refuse a name that is not one; a Stack with such a file is wrong."""
@@ -129,6 +129,27 @@ class Parameter:
     default: str | None = None
     required: bool = False
     sensitive: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One thing that the customer does with a Stack: apply, update, stop, start, check, remove."""
+
+    title: str
+    text: str = ""
+    commands: tuple[str, ...] = ()
+    """Lines to paste into a shell, in this order."""
+    links: tuple[Link, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Guide:
+    """How the customer runs a cloud's Stack through its whole life, step by step."""
+
+    summary: str
+    steps: tuple[Step, ...]
+    warning: str = ""
+    """Why the commands should not be used as they are; empty if there is no reason."""
 
 
 class Stack(Protocol):

@@ -31,3 +31,26 @@ def test_a_given_value_takes_precedence_and_a_wrong_one_is_refused() -> None:
     assert read_settings(RunnerSettings, env, runner_name=None).runner_name == "from-env"
     with pytest.raises(InvalidInput):
         read_settings(RunnerSettings, env, runner_name=3)
+
+
+@pytest.mark.parametrize("url", ["", "http://127.0.0.1:1338", "http://localhost:1338"])
+def test_tests_stand_in_for_the_metadata_server_on_their_own_machine(url: str) -> None:
+    env = {"EXCLAVE_METADATA_URL": url}
+
+    assert read_settings(RunnerSettings, env).metadata_url == url
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "http://169.254.169.254",
+        "http://metadata.google.internal",
+        "http://127.0.0.1@169.254.169.254",
+        "http://127.0.0.1.example",
+        "127.0.0.1:1338",
+        "http://[::1",
+    ],
+)
+def test_no_other_address_switches_the_test_of_the_metadata_off(url: str) -> None:
+    with pytest.raises(InvalidInput, match="EXCLAVE_METADATA_URL"):
+        read_settings(RunnerSettings, {"EXCLAVE_METADATA_URL": url})

@@ -4,14 +4,7 @@ import hashlib
 
 import pytest
 
-from exclave.domain.stacks import (
-    CloudAccount,
-    RoleKind,
-    StackInput,
-    StackRole,
-    StackSecret,
-    StackTerms,
-)
+from exclave.domain.stacks import StackInput, StackSecret, StackTerms
 from exclave.stacks.base import (
     Parameter,
     RenderedStack,
@@ -54,14 +47,6 @@ def test_files_may_lie_in_folders() -> None:
 def test_two_files_cannot_take_the_same_place(names: tuple[str, ...]) -> None:
     with pytest.raises(ValueError, match="two files of a Stack"):
         RenderedStack(tuple(StackFile(name, "text/plain", "") for name in names))
-
-
-def test_an_account_lists_its_roles_by_what_they_are_for() -> None:
-    first, second = StackRole(RoleKind.CUSTOM, "a"), StackRole(RoleKind.CUSTOM, "b")
-    account = CloudAccount(roles=(first, StackRole(RoleKind.PROVISION, "p"), second))
-
-    assert account.list_roles(RoleKind.CUSTOM) == (first, second)
-    assert account.list_roles(RoleKind.BREAK_GLASS) == ()
 
 
 def test_an_address_has_one_slash_before_the_path() -> None:

@@ -4,6 +4,7 @@ import json
 from collections.abc import Mapping
 
 from exclave.appconfig.checks.common import check_exists, is_template, names_of
+from exclave.appconfig.checks.policy_documents import find_document_flaw
 from exclave.appconfig.diagnostics.codes import Code
 from exclave.appconfig.diagnostics.report import Place, Report, list_words
 from exclave.appconfig.model.app import App, Entry
@@ -21,7 +22,7 @@ def check(app: App, report: Report) -> None:
         if isinstance(entry.value, Role):
             _check_role(app, report, entry, entry.value)
         elif isinstance(entry.value, NamedPolicy):
-            check_json(report, entry.place.child("contents"), entry.value.contents)
+            _check_document(app, report, entry.place.child("contents"), entry.value.contents)
     _check_standard(app, report)
 
 
@@ -37,7 +38,8 @@ def _check_role(app: App, report: Report, entry: Entry, role: Role) -> None:
     if not role.policies and not role.named_policies:
         hint = 'Write [[policies]] with managed_policy_name = "…", or name and contents.'
         report.error(Code.MISSING_KEY, place, "the role has no `policies`", hint)
-    check_json(report, place.child("permissions_boundary"), role.permissions_boundary)
+    boundary = place.child("permissions_boundary")
+    _check_document(app, report, boundary, role.permissions_boundary)
     for index, policy in enumerate(role.policies):
         _check_policy(app, report, place.child("policies", index), policy)
     known = names_of(app.named_policies)
@@ -65,20 +67,25 @@ def _check_policy(app: App, report: Report, place: Place, policy: RolePolicy) ->
         report.warn(Code.CLOUD_MISMATCH, place.child(given[0]), message)
     if given[0] != "managed_policy_name" and not policy.name:
         report.warn(Code.WANTED_KEY, place, "`name` is missing", 'Example: name = "deploy"')
-    check_json(report, place.child("contents"), policy.contents)
+    _check_document(app, report, place.child("contents"), policy.contents)
 
 
-def check_json(report: Report, place: Place, text: str) -> None:
-    """Report a policy document that is not JSON; a template is checked when it is rendered."""
+def _check_document(app: App, report: Report, place: Place, text: str) -> None:
+    """Report a document that AWS would refuse; a template is checked when it is rendered."""
     if not text or is_template(text) or text.startswith(("http", "git")):
         return
     try:
-        json.loads(text)
+        document = json.loads(text)
     except RecursionError:
         report.error(Code.POLICY_CONTENTS, place, "the document is nested too deeply")
     except ValueError as error:
         hint = "Write an IAM policy document, or `./file.json` to name the file that holds it."
         report.error(Code.POLICY_CONTENTS, place, f"the document is not JSON: {error}", hint)
+    else:
+        flaw = find_document_flaw(document) if app.cloud == "aws" else ""
+        if flaw:
+            hint = "Write a policy document of IAM, with `Version` and `Statement`."
+            report.error(Code.POLICY_CONTENTS, place, f"the document cannot work: {flaw}", hint)
 
 
 def _check_standard(app: App, report: Report) -> None:

@@ -1,19 +1,26 @@
 """Checks of `stack.toml`."""
 
-import re
+from collections.abc import Mapping
 
 from exclave.appconfig.checks.common import check_unique, is_template
+from exclave.appconfig.checks.inert_keys import check_inert_keys
 from exclave.appconfig.diagnostics.codes import Code
 from exclave.appconfig.diagnostics.report import Report
 from exclave.appconfig.model.app import App, Entry
+from exclave.appconfig.model.kinds.runner import Runner
 from exclave.appconfig.model.kinds.stack import STACK_TYPES, NestedStack, Stack
 
-_IN_S3 = re.compile(r"https://[^/]*(?:\bs3\b[^/]*\.amazonaws\.com|\{\{)|\{\{")
-_NEEDED = ("vpc_nested_template_url", "runner_nested_template_url")
+KNOWN_TEMPLATES: Mapping[str, tuple[str, ...]] = {
+    "vpc_nested_template_url": ("/vpc/eks/default/", "/vpc/eks/byo-vpc/"),
+    "runner_nested_template_url": ("/runner/asg/",),
+}
+"""Parts of the addresses of public templates that stand for what a Stack has by itself."""
 
 
 def check(app: App, report: Report) -> None:
-    """Check the Stack."""
+    """Check the Stack, and the machine that it makes."""
+    for entry in app.entries_of(Runner):
+        check_inert_keys(report, entry.place, entry.value)
     for entry in app.entries_of(Stack):
         value = entry.value
         if not isinstance(value, Stack):
@@ -26,18 +33,21 @@ def check(app: App, report: Report) -> None:
             ]
             hint = f'Write type = "{fitting[0]}".' if fitting else ""
             report.error(Code.CLOUD_MISMATCH, entry.place.child("type"), message, hint)
-        for key in _NEEDED:
-            if cloud == "aws" and not getattr(value, key):
-                hint = "Give the https address of a CloudFormation template."
-                report.warn(Code.WANTED_KEY, entry.place, f"`{key}` is missing for AWS", hint)
-            elif cloud == "aws" and not _IN_S3.match(getattr(value, key)):
-                message = f"`{key}`: CloudFormation reads templates from S3 only"
-                hint = "Write https://<bucket>.s3.<region>.amazonaws.com/<path>."
-                report.warn(Code.DOUBTFUL_FORMAT, entry.place.child(key).value, message, hint)
+        for key in KNOWN_TEMPLATES:
+            address = getattr(value, key)
+            if cloud == "aws" and not is_template(address) and not is_known_template(key, address):
+                message = f"`{key}` names a template that no Stack can be made with"
+                hint = "Remove the key: a Stack has its own network and runner."
+                report.warn(Code.UNKNOWN_TEMPLATE, entry.place.child(key).value, message, hint)
         if value.deployment_scope and cloud != "azure":
             place = entry.place.child("deployment_scope")
             report.warn(Code.NEEDLESS_KEY, place, "`deployment_scope` is for Azure only")
         check_nested(report, entry, value.custom_nested_stacks)
+
+
+def is_known_template(key: str, address: str) -> bool:
+    """Return whether an address stands for the network or the runner that a Stack has by itself."""
+    return not address or any(part in address for part in KNOWN_TEMPLATES[key])
 
 
 def check_nested(report: Report, entry: Entry, stacks: tuple[NestedStack, ...]) -> None:

@@ -111,6 +111,7 @@ class Code(StrEnum):
 
     CLOUD_MISMATCH = "cloud_mismatch", "A part of the app is for another cloud than its runner."
     MISSING_ROLE = "missing_role", "A role that every install needs is not defined."
+    UNKNOWN_TEMPLATE = "unknown_template", "A template that a Stack cannot be made with is named."
     EMPTY_POLICY = "empty_policy", "An entry of a role's policies allows nothing."
     POLICY_ENGINE = "policy_engine", "A policy's engine does not fit its type."
     POLICY_CONTENTS = "policy_contents", "A policy's text cannot work."

@@ -13,8 +13,10 @@ from exclave.appconfig.model.kinds.operation_roles import RoleRule
 from exclave.appconfig.model.kinds.permissions import BreakGlassRole, NamedPolicy, Role
 from exclave.appconfig.model.kinds.policies import Policy
 from exclave.appconfig.model.kinds.runbooks import Runbook
+from exclave.appconfig.model.kinds.runner import Runner
 from exclave.appconfig.model.kinds.sandbox import Sandbox
 from exclave.appconfig.model.kinds.secrets import Secret
+from exclave.appconfig.model.kinds.stack import Stack
 from exclave.appconfig.model.sections import COMPONENT_TYPES
 from exclave.appconfig.stored.freezing import FrozenElsewhere, thaw
 from exclave.base.json_values import JsonObject
@@ -34,8 +36,10 @@ _SECTIONS: Final[Mapping[type[Table], str]] = {
     Role: "permission",
     RoleRule: "role_rule",
     Runbook: "runbook",
+    Runner: "runner",
     Sandbox: "sandbox",
     Secret: "secret",
+    Stack: "stack",
 }
 
 

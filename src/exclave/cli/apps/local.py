@@ -64,6 +64,10 @@ def _command(name: str) -> Callable[[Callable[..., int | None]], click.Command]:
 def validate(directory: Path, *, strict: bool, fetch: bool, json_mode: bool) -> int:
     """Check an app directory and list all findings; exit with 0 if there are no errors."""
     reading = read_app(directory, strict=strict, fetcher=_choose_fetcher() if fetch else None)
+    if reading.ok and reading.app.cloud not in {"", "local"}:
+        from exclave.stacks.building.directory import check_stack  # noqa: PLC0415 - clouds only
+
+        reading = check_stack(reading)
     if json_mode:
         print_json(apps_text.describe(reading))
     else:
@@ -118,6 +122,51 @@ def render(directory: Path, *, values: Path | None, only: str, json_mode: bool) 
     return _warn_of_errors(reading)
 
 
+@_command("stack")
+@_directory
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path),
+    required=True,
+    help="Folder for the files; other files in it are kept.",
+)
+@click.option("--cloud", default="", help="Cloud of the Stack.  [default: that of the app]")
+@click.option("--region", default="", help="Region of the account, as templates read it.")
+@click.option("--form", "forms", multiple=True, help="Only write this form.  [default: all]")
+@click.option(
+    "--input", "pairs", multiple=True, metavar="NAME=VALUE", help="Set an input of the install."
+)
+@click.option("--runner-url", default="", help="Address of the Runner API that runners call.")
+def stack(
+    directory: Path,
+    out: Path,
+    *,
+    cloud: str,
+    region: str,
+    forms: tuple[str, ...],
+    pairs: tuple[str, ...],
+    runner_url: str,
+    json_mode: bool,
+) -> int:
+    """Write the Stack of an app as a customer would get it, with a report of its permissions.
+
+    No server is needed: what an install decides has values of an example.
+    """
+    from exclave.cli.apps import stack as apps_stack  # noqa: PLC0415 - the other commands make none
+
+    return apps_stack.write_stack(
+        directory,
+        out,
+        cloud=cloud,
+        region=region,
+        forms=forms,
+        inputs=_read_pairs(pairs),
+        runner_url=runner_url,
+        json_mode=json_mode,
+        colour=_wants_colour(),
+    )
+
+
 @_command("schema")
 @click.argument("kind", default="")
 def schema(kind: str, *, json_mode: bool) -> None:
@@ -162,6 +211,16 @@ def _read_state(file: Path) -> Mapping[str, object]:
     if not isinstance(state, dict):
         raise InvalidInput(f"`{file}` does not hold an object", hint='Write {"nuon": {…}}.')
     return state
+
+
+def _read_pairs(pairs: tuple[str, ...]) -> Mapping[str, str]:
+    values = {}
+    for pair in pairs:
+        name, sign, value = pair.partition("=")
+        if not sign or not name:
+            raise InvalidInput(f"`{pair}` is not NAME=VALUE", hint="Write --input size=large.")
+        values[name] = value
+    return values
 
 
 def _choose_fetcher() -> Fetcher:

@@ -29,6 +29,11 @@ from exclave.runner.doctor.doctor import diagnose
 @click.option("--url", help="URL of the Runner API.")
 @click.option("--enrolment", help="One-time enrolment token; prefer EXCLAVE_ENROLMENT.")
 @click.option("--name", help="Name shown in the control plane.")
+@click.option(
+    "--boot",
+    type=click.Path(path_type=Path),
+    help="File of the boot script of a machine in a cloud: enrol by attestation.",
+)
 @click.option("--capacity", type=int, help="Maximum number of jobs that run at once.")
 @click.pass_context
 def group(
@@ -37,6 +42,7 @@ def group(
     url: str | None,
     enrolment: str | None,
     name: str | None,
+    boot: Path | None,
     capacity: int | None,
 ) -> None:
     """Run a runner: it connects to the control plane, gets jobs and reports results."""
@@ -47,6 +53,7 @@ def group(
         runner_url=url,
         enrolment=enrolment,
         runner_name=name,
+        boot=boot,
         capacity=capacity,
     )
     context.obj = settings

@@ -2,6 +2,7 @@
 
 from dataclasses import asdict
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import click
 
@@ -11,6 +12,7 @@ from exclave.control.after_restore import settle_restore
 from exclave.control.four_eyes import force_four_eyes
 from exclave.control.orgs.accounts import create_org, set_instance_admin
 from exclave.domain.identity import TokenId
+from exclave.main.bundle import MACHINES, USUAL_PYTHON, Machine, download_wheels, write_bundle
 from exclave.main.commands.process import (
     answer,
     begin_logs,
@@ -194,6 +196,51 @@ def settle(settings: ServerSettings, *, json_mode: bool) -> None:
         f" {done.blocked_lanes} lanes are blocked until you have checked them."
     )
     answer(asdict(done), text, json_mode=json_mode)
+
+
+@group.command()
+@click.option(
+    "--out", type=click.Path(path_type=Path), required=True, help="Folder of the archives."
+)
+@click.option(
+    "--wheels",
+    type=click.Path(path_type=Path, exists=True, file_okay=False),
+    help="Folder with a subfolder of wheels per machine (`x86_64`, `aarch64`), instead of pip.",
+)
+@click.option(
+    "--machine",
+    "machines",
+    type=click.Choice(MACHINES),
+    multiple=True,
+    help="Only for this kind of machine.",
+)
+@click.option(
+    "--python", default=USUAL_PYTHON, show_default=True, help="Python of the machines, as `3.12`."
+)
+@json_option
+def bundle(
+    out: Path,
+    wheels: Path | None,
+    machines: tuple[Machine, ...],
+    python: str,
+    *,
+    json_mode: bool,
+) -> None:
+    """Make the archives of the runner program that machines in clouds fetch.
+
+    Name their folder in EXCLAVE_BUNDLES. The same version makes the same bytes.
+    """
+    made = []
+    for machine in machines or MACHINES:
+        with TemporaryDirectory(prefix="exclave-wheels-") as folder:
+            source = Path(folder) if wheels is None else wheels / machine
+            if wheels is None:
+                print_err(f"Downloading the wheels for {machine} …")
+                download_wheels(source, machine, python)
+            made.append(write_bundle(out, machine, source, python))
+    documents = [{**asdict(entry), "path": str(entry.path)} for entry in made]
+    lines = [f"{entry.sha256}  {entry.path}" for entry in made]
+    answer({"bundles": documents}, "\n".join(lines), json_mode=json_mode)
 
 
 def _require_embedded(settings: ServerSettings) -> None:

@@ -1,6 +1,7 @@
 """`exclave stack`: the Stack on the customer's machine: run, watch, stop, disable, uninstall."""
 
 import asyncio
+import subprocess
 import sys
 from collections.abc import Callable
 from datetime import datetime
@@ -36,6 +37,7 @@ from exclave.runner.executions.kill_switch import disable_runner, enable_runner
 from exclave.runner.images.stack_registry import keep_registry
 from exclave.runner.kube.access.named_kubeconfigs import keep_kubeconfigs
 from exclave.runner.stack import lifecycle
+from exclave.runner.stack.cloud_units import UnitPlaces, write_units
 from exclave.runner.stack.folder import Refusal, ReportReply, StackFolder
 from exclave.runner.stack.systemd import write_unit
 
@@ -189,6 +191,22 @@ def uninstall(folder: Path, *, yes: bool, json_mode: bool) -> None:
         lines.append("Ask the vendor to revoke the runner.")
     value = {"removed": str(stack.path), "told": not problem, "problem": problem}
     answer(value, "\n".join(lines), json_mode=json_mode)
+
+
+@group.command("install-unit", hidden=True)
+@click.option("--root", default="/", type=click.Path(path_type=Path), help="For tests.")
+@click.option("--no-start", is_flag=True, help="Only write the units.")
+def install_unit(root: Path, *, no_start: bool) -> None:
+    """Run the runner of a machine in a cloud under systemd; the boot script ends with this."""
+    usual = UnitPlaces()
+    folders = (usual.root, usual.data, usual.etc, usual.units)
+    places = UnitPlaces(*(root / folder.relative_to("/") for folder in folders))
+    write_units(places, sys.executable)
+    if no_start:
+        return
+    for words in (["daemon-reload"], ["disable", "--now", "ssh.service", "ssh.socket"]):
+        subprocess.run(["systemctl", *words], check=False)  # noqa: S603, S607 - words, no shell
+    subprocess.run(["systemctl", "enable", "--now", *places.names], check=True)  # noqa: S603, S607 - words, no shell
 
 
 @group.command(hidden=True)

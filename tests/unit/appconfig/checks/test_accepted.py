@@ -156,6 +156,7 @@ def test_an_app_with_all_the_habits_of_aws_has_no_error() -> None:
         "file_empty",
         "file_ignored",
         "no_default_group",
+        "not_applied",
         "not_rendered",
         "silent_trigger",
         "template_dot",
@@ -243,7 +244,13 @@ def test_an_app_of_everything_new_has_no_error() -> None:
     reading = read_app(HABITS / "new-all")
 
     assert reading.ok
-    assert codes(reading) == {"deprecated", "file_empty", "unsupported_type"}
+    assert codes(reading) == {
+        "deprecated",
+        "file_empty",
+        "not_applied",
+        "unknown_template",
+        "unsupported_type",
+    }
     assert reading.graph.needs["app"] == ("eks2",)
     assert reading.graph.needs["mig"] == ("app", "db_build", "eks2")
     assert reading.graph.needs["watch"] == ("eks3", "img")

@@ -69,7 +69,7 @@ CASES = [
     ("sandbox.toml", REPO, set()),
     ("sandbox.toml", 'type = "pulumi"\n' + REPO, {"missing_key"}),
     ("sandbox.toml", 'type = "pulumi"\nruntime = "go"\n' + REPO + '[pulumi_config]\nproject = "x"\n', {"doubtful_format"}),
-    ("stack.toml", STACK + 'type = "aws-cloudformation"\n', {"wanted_key"}),
+    ("stack.toml", STACK + 'type = "aws-cloudformation"\nvpc_nested_template_url = "https://a.s3.amazonaws.com/x.yaml"\n', {"unknown_template"}),
     ("stack.toml", STACK + 'deployment_scope = "subscription"\n', {"needless_key"}),
     ("stack.toml", STACK + '[[custom_nested_stacks]]\nname = "a"\ntemplate_url = "x"\nindex = 1\n' * 2, {"duplicate_name"}),
     ("stack.toml", STACK + '[[custom_nested_stacks]]\nname = "a"\ntemplate_url = "x"\nindex = 1\nparameters = { a = "", b = "x" }\n', {"missing_key", "doubtful_format"}),

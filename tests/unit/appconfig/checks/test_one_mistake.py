@@ -6,7 +6,7 @@ import pytest
 
 from exclave.appconfig.read_app import read_app
 from exclave.appconfig.rendering import render_app
-from tests.unit.appconfig.directories import REPO, codes, make_app, read
+from tests.unit.appconfig.directories import REPO, codes, find, make_app, read
 
 AWS = 'runner_type = "aws"\n'
 ROLE = 'type = "{0}"\nname = "{0}"\ndescription = "r"\ndisplay_name = "r"\n'
@@ -134,21 +134,33 @@ def test_only_a_slip_of_an_output_of_the_stack_is_reported(
 
 
 @pytest.mark.parametrize(
-    ("address", "expected"),
+    ("address", "count"),
     [
-        ("https://b.s3.us-west-2.amazonaws.com/a.yaml", set()),
-        ("https://s3.amazonaws.com/b/a.yaml", set()),
-        ("https://{{ .nuon.install.id }}.example.com/a.yaml", set()),
-        ("http://b.s3.amazonaws.com/a.yaml", {"doubtful_format"}),
-        ("https://example.com/a.yaml", {"doubtful_format"}),
+        ("https://b.s3.us-west-2.amazonaws.com/vpc/eks/default/a.yaml", 1),
+        ("https://b.s3.amazonaws.com/vpc/eks/byo-vpc/a.yaml", 1),
+        ("https://b.s3.amazonaws.com/runner/asg/a.yaml", 1),
+        ("https://{{ .nuon.install.id }}.example.com/a.yaml", 0),
+        ("https://b.s3.amazonaws.com/a.yaml", 2),
     ],
 )
-def test_templates_of_an_aws_stack_lie_in_s3(
-    address: str, expected: set[str], tmp_path: Path
+def test_only_known_templates_stand_for_the_network_and_the_runner_of_a_stack(
+    address: str, count: int, tmp_path: Path
 ) -> None:
     files = {"runner.toml": AWS, "stack.toml": STACK.format(address)}
 
-    assert codes(read(tmp_path, files)) - {"missing_role"} == expected
+    assert len(find(read(tmp_path, files), "unknown_template")) == count
+
+
+def test_a_document_that_aws_would_refuse_is_an_error_before_a_stack_is_made(
+    tmp_path: Path,
+) -> None:
+    role = ROLE.format("custom") + '[[policies]]\nname = "p"\ncontents = "./p.json"\n'
+    files = {"permissions/r.toml": role, "permissions/p.json": '{"Statement": []}'}
+
+    (finding,) = find(read(tmp_path / "aws", {"runner.toml": AWS, **files}), "policy_contents")
+    assert "`Version`" in finding.message
+    gcp = read(tmp_path / "gcp", {"runner.toml": AWS.replace("aws", "gcp"), **files})
+    assert find(gcp, "policy_contents") == []
 
 
 def test_a_repository_without_an_owner_is_doubtful(tmp_path: Path) -> None:

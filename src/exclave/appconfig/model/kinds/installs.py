@@ -30,6 +30,11 @@ class AzureAccount(Table):
 
     location: str = text("Where.", '"westeurope"', since=NEW)
     subscription_id: str = text("Which.", '"00000000-0000-0000-0000-000000000000"', since=NEW)
+    tenant_id: str = text(
+        "The tenant of the subscription; the two are given together.",
+        '"00000000-0000-0000-0000-000000000000"',
+        since=NEW,
+    )
 
 
 class GcpAccount(Table):

@@ -14,7 +14,9 @@ class Kustomize(Table):
     patches: tuple[str, ...] = texts("Patch files.", '["patches/replicas.yaml"]', since=NEW)
     enable_helm: bool = flag("Allow Helm charts in the overlay.", since=NEW)
     load_restrictor: str = text(
-        "Whether files outside the overlay may be read.", choices=("none", "rootOnly"), since=NEW
+        "`none`: files outside of the overlay, but in its source, may be read.",
+        choices=("none", "rootOnly"),
+        since=NEW,
     )
 
 

@@ -25,30 +25,32 @@ class Runner(Table):
         choices=("aws", "azure", "gcp", "local"),
         old_choices={name: cloud for name, cloud in CLOUDS.items() if name != cloud},
     )
-    helm_driver: str = text("Where Helm keeps releases.", choices=("configmap", "secret"))
+    helm_driver: str = text(
+        "Without effect: Helm keeps releases in Secrets.", choices=("configmap", "secret")
+    )
     init_script_url: str = text(
-        "A script that the machine runs at boot, instead of the cloud's usual one.",
+        "Without effect: the machine of a Stack has a script of its own.",
         '"https://example.com/init.sh"',
         format="url",
     )
     env_vars: Mapping[str, str] = text_map(
-        "Environment of the runner; not templated.", '{ LOG_LEVEL = "info" }'
+        "Without effect: write env_vars where they are needed.", '{ LOG_LEVEL = "info" }'
     )
     instance_type: str = text("The size of the machine.", '"t3a.medium"', since=NEW)
     phone_home_script_url: str = text(
-        "A script that reports the outputs of the Stack.",
+        "Without effect: the runner reports the outputs of the Stack.",
         '"https://example.com/home.sh"',
         since=NEW,
         format="url",
     )
     runner_api_url: str = text(
-        "The Runner API, if not the usual one.",
+        "Without effect: the control plane knows its Runner API.",
         '"https://runner.example.com"',
         since=NEW,
         format="url",
     )
     public_api_url: str = text(
-        "The Control API, if not the usual one.",
+        "Without effect: the runner needs the Runner API only.",
         '"https://api.example.com"',
         since=NEW,
         format="url",

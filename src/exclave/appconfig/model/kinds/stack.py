@@ -55,14 +55,14 @@ class Stack(Table):
     )
     description: str = text("Shown there.", '"Acme"', need=WANTED, templated=True)
     vpc_nested_template_url: str = text(
-        "The template of the network; needed for AWS.",
-        '"https://example.s3.amazonaws.com/vpc.yaml"',
+        "AWS: the public template of the network; a Stack has its own instead of it.",
+        '"https://example.s3.amazonaws.com/vpc/eks/default/stack.yaml"',
         templated=True,
         format="url",
     )
     runner_nested_template_url: str = text(
-        "The template of the runner; needed for AWS.",
-        '"https://example.s3.amazonaws.com/runner.yaml"',
+        "AWS: the public template of the runner; a Stack has its own instead of it.",
+        '"https://example.s3.amazonaws.com/runner/asg/stack.yaml"',
         templated=True,
         format="url",
     )

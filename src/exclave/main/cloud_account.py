@@ -1,0 +1,165 @@
+"""The customer's account as a machine in a cloud uses it: its document, secrets, roles of jobs."""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from functools import partial
+
+from exclave.base.aws_regions import name_service
+from exclave.base.clock import Clock
+from exclave.base.errors import Problem
+from exclave.base.ids import Randomness
+from exclave.base.logs import Log
+from exclave.client.stacks import StackApi
+from exclave.main.settings import RunnerSettings
+from exclave.runner.audit import Audit
+from exclave.runner.cloud.accounts import Caller, CloudAccount
+from exclave.runner.cloud.advice import Advice
+from exclave.runner.cloud.aws import AwsAccount, AwsAddresses
+from exclave.runner.cloud.azure import AzureAccount
+from exclave.runner.cloud.boot import Boot
+from exclave.runner.cloud.document import CloudDocument, parse_document
+from exclave.runner.cloud.document_file import DocumentFile
+from exclave.runner.cloud.exchange import Route
+from exclave.runner.cloud.gcp import GcpAccount, GcpAddresses
+from exclave.runner.cloud.guard import find_open_metadata
+from exclave.runner.cloud.identities import CloudIdentities
+from exclave.runner.cloud.imds import METADATA, AwsMetadata, AzureMetadata, GcpMetadata, Machine
+from exclave.runner.cloud.seal import prepare_seal_key
+from exclave.runner.cloud.stores import CloudSecrets
+from exclave.runner.config import RunnerConfig
+from exclave.runner.jobs.identity import OpenIdentity
+from exclave.runner.loops.cloud_reports import CloudReporter
+from exclave.runner.loops.document_watch import DocumentWatch
+from exclave.runner.processes.users import JobUser, read_run_as
+from exclave.wire.stacks import Cloud
+
+_log = Log("runner.cloud")
+
+ReadMachine = Callable[[], Awaitable[Machine]]
+
+
+@dataclass(slots=True)
+class CloudSide:
+    """What a runner in a cloud has beside others."""
+
+    boot: Boot
+    config: RunnerConfig
+    account: CloudAccount
+    clock: Clock
+    randomness: Randomness
+    read_machine: ReadMachine
+    has_metadata: bool = True
+    """False if a test stands in for the metadata server of the machine."""
+    fault: str = "whether jobs can reach the metadata server was not tried yet"
+    """Why no job may run on this machine; empty if they may."""
+    watch: DocumentWatch = field(init=False)
+    secrets: CloudSecrets = field(init=False)
+    advice: Advice = field(init=False)
+
+    def __post_init__(self) -> None:
+        file = DocumentFile(self.config.data)
+        self.watch = DocumentWatch(self.account, self.boot.document, file, self.prepare)
+        self.advice = Advice(self.cloud, self.watch.get_document)
+        self.secrets = CloudSecrets(
+            self.account,
+            self.watch.get_document,
+            self.advice.advise_secret,
+            is_writable=self.is_writable,
+        )
+
+    @property
+    def cloud(self) -> Cloud:
+        """The cloud that the machine is in."""
+        return Cloud(self.boot.cloud)
+
+    @property
+    def is_writable(self) -> bool:
+        """Whether the runner stores secrets: in AWS, the Stack generates them."""
+        return self.cloud is not Cloud.AWS
+
+    async def prepare(self, document: CloudDocument) -> None:
+        """Do what has to be done before the first job: the seal key, the guard of the metadata."""
+        await prepare_seal_key(
+            self.account,
+            document.seal,
+            document.install,
+            self.config.data,
+            self.randomness,
+            is_writable=self.is_writable,
+        )
+        self.fault = await self._try_guard()
+        if self.fault:
+            _log.error("metadata_open", message=self.fault)
+
+    async def _try_guard(self) -> str:
+        """Return why no job may run here. What stands in for a metadata server is not guarded."""
+        if not self.has_metadata:
+            _log.warning("metadata_not_tried")
+            return ""
+        return await find_open_metadata(list_job_users(self.config))
+
+    def make_reporter(self, api: StackApi) -> CloudReporter:
+        """Return what reports the Stack to the control plane."""
+        return CloudReporter(self.cloud, api, self.watch, self.secrets, self.read_machine)
+
+    def bind_identity(self, audit: Audit) -> OpenIdentity:
+        """Return what gives jobs their roles."""
+        return CloudIdentities(
+            self.cloud,
+            self.account,
+            self.watch.get_document,
+            self.clock,
+            self.randomness,
+            audit,
+            self.advice.advise_role,
+            partial(getattr, self, "fault"),
+        ).open
+
+
+def choose_machine(boot: Boot, settings: RunnerSettings, clock: Clock) -> ReadMachine:
+    """Return what asks the metadata server which machine this is."""
+    metadata = settings.metadata_url or METADATA
+    match boot.cloud:
+        case "aws":
+            return AwsMetadata(metadata).read_machine
+        case "gcp":
+            return GcpMetadata(clock, metadata).read_machine
+        case "azure":
+            return AzureMetadata(clock, metadata).read_machine
+
+
+def open_account(
+    boot: Boot, settings: RunnerSettings, clock: Clock, randomness: Randomness
+) -> CloudAccount:
+    """Return the account that the machine is in. Its APIs are reached without a proxy."""
+    caller = Caller(clock, randomness, Route(ca_bundle=settings.ca_bundle))
+    metadata, own = settings.metadata_url or METADATA, settings.cloud_url
+    match boot.cloud:
+        case "aws":
+            domain = name_service("x", boot.region).removeprefix(f"x.{boot.region}.")
+            addresses = AwsAddresses(boot.domain or domain, own, own)
+            return AwsAccount(boot.region, caller, AwsMetadata(metadata), addresses)
+        case "gcp":
+            places = GcpAddresses(own, own) if own else GcpAddresses()
+            return GcpAccount(caller, GcpMetadata(clock, metadata), places)
+        case "azure":
+            return AzureAccount(boot.identity, caller, AzureMetadata(clock, metadata))
+
+
+async def learn_proxy(account: CloudAccount, boot: Boot, config: RunnerConfig) -> str:
+    """Return the proxy that the customer wants, as far as the document can be read already."""
+    file = DocumentFile(config.data)
+    try:
+        secret = await account.read_secret(boot.document)
+        if secret is not None:
+            return parse_document(secret.reveal()).proxy
+    except Problem as problem:
+        _log.warning("document_not_read", code=problem.code, message=problem.message)
+    known = file.read()
+    return "" if known is None else known.proxy
+
+
+def list_job_users(config: RunnerConfig) -> tuple[JobUser, ...]:
+    """Return the users of jobs; none if jobs run as the runner itself."""
+    run_as = read_run_as(config.run_as, config.capacity)
+    return () if run_as is None else run_as.users

@@ -1,0 +1,215 @@
+"""Starts the Exclave runner of this machine; needs nothing but Python.
+
+It reads the document of the Stack from the account's own Secrets Manager, fetches the one archive
+that the document names, and runs it only if its SHA-256 is the one in the document.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import io
+import json
+import os
+import ssl
+import subprocess
+import sys
+import tarfile
+import time
+import urllib.request
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+# What this machine is for. Nothing in it changes with versions, roles or inputs.
+BOOT: dict[str, Any] = {}
+
+METADATA = "http://169.254.169.254/latest"
+SERVICE = "https://{service}.{region}.{domain}/"
+ROOT = Path("/opt/exclave")
+CERTIFICATES = Path("/etc/exclave/ca.pem")
+LAUNCH = ["launch.py", "stack", "install-unit"]
+
+TRIES = 93
+QUICK_TRIES = 3
+PAUSE_S = 10
+TOLD = (0, 5, 30, 60)
+MOST_TEXT = 1 << 20
+MOST_PROGRAM = 256 << 20
+
+# How the vendor is reached, as the document says.
+NETWORK = {"proxy": ""}
+
+
+def main() -> int:
+    """Start the runner; return the exit code."""
+    os.umask(0o022)
+    report("booted")
+    document = wait_for("the document of the Stack", read_document)
+    NETWORK["proxy"] = document.get("proxy", "")
+    if document["enabled"] != "true":
+        report("disabled")
+        return 0
+    wait_for("the certificates", lambda: save_certificates(document.get("ca_bundle", "")))
+    try:
+        folder: Path = wait_for("the runner program", lambda: find_program(document))
+    except ValueError as error:
+        report("failed", str(error))
+        return 1
+    save_boot(folder)
+    report("installed", document["bundle"]["version"])
+    return subprocess.call([sys.executable, "-I", str(folder / LAUNCH[0]), *LAUNCH[1:]])  # noqa: S603 - words, no shell
+
+
+def read_document() -> dict[str, Any]:
+    """Read the document of the Stack."""
+    reply = call_aws("secretsmanager", "secretsmanager.GetSecretValue", SecretId=BOOT["document"])
+    document: dict[str, Any] = json.loads(reply["SecretString"])
+    return document
+
+
+def save_certificates(parameter: str) -> None:
+    """Store the certificates that the customer wants this machine to trust."""
+    if parameter:
+        reply = call_aws("ssm", "AmazonSSM.GetParameter", Name=parameter)
+        CERTIFICATES.parent.mkdir(parents=True, exist_ok=True)
+        CERTIFICATES.write_text(reply["Parameter"]["Value"])
+
+
+def find_program(document: dict[str, Any]) -> Path:
+    """Return the folder of the runner program, fetched unless it is there."""
+    pins: dict[str, str] = document["bundle"]
+    machine = os.uname().machine
+    folder = ROOT / "versions" / pins[machine][:16]
+    if not folder.is_dir():
+        address = f"/v1/stacks/package/runner-{pins['version']}-{machine}.tar.gz"
+        url = BOOT["runner_url"] + address
+        data = fetch(url, proxy=NETWORK["proxy"], timeout=600, most=MOST_PROGRAM)
+        if hashlib.sha256(data).hexdigest() != pins[machine]:
+            raise ValueError("the program served is not the one that the Stack names")
+        unpack(data, folder)
+    return folder
+
+
+def unpack(data: bytes, folder: Path) -> None:
+    """Unpack an archive of regular files into a folder that appears when it is complete."""
+    part = folder.with_suffix(".part")
+    with tarfile.open(fileobj=io.BytesIO(data)) as archive:
+        for member in archive:
+            target = part / member.name
+            if not member.isreg() or ".." in target.parts or Path(member.name).is_absolute():
+                raise ValueError(f"the program has a strange member: {member.name}")
+            target.parent.mkdir(parents=True, exist_ok=True)
+            with archive.extractfile(member) as source:  # type: ignore[union-attr]
+                target.write_bytes(source.read())
+    part.rename(folder)
+
+
+def save_boot(folder: Path) -> None:
+    """Make this program the current one, and store what the runner has to know."""
+    link = ROOT / "current.new"
+    link.unlink(missing_ok=True)
+    link.symlink_to(folder)
+    link.replace(ROOT / "current")
+    file = ROOT / "boot.json.new"
+    file.touch(mode=0o600)
+    file.write_text(json.dumps(BOOT))
+    file.replace(ROOT / "boot.json")
+
+
+def call_aws(service: str, target: str, **request: str) -> dict[str, Any]:
+    """Call a service of AWS as the role of this machine."""
+    url = SERVICE.format(service=service, region=BOOT["region"], domain=BOOT["domain"])
+    body = json.dumps(request).encode()
+    reply: dict[str, Any] = json.loads(fetch(url, body, sign(service, target, url, body)))
+    return reply
+
+
+def sign(service: str, target: str, url: str, body: bytes) -> dict[str, str]:
+    """Return the headers of a signed request: AWS Signature Version 4."""
+    keys, now = read_credentials(), time.strftime("%Y%m%dT%H%M%SZ", time.gmtime())
+    headers = {
+        "content-type": "application/x-amz-json-1.1",
+        "host": url.split("/")[2],
+        "x-amz-date": now,
+        "x-amz-security-token": keys["Token"],
+        "x-amz-target": target,
+    }
+    names, scope = ";".join(headers), [now[:8], BOOT["region"], service, "aws4_request"]
+    lines = [f"{name}:{value}" for name, value in headers.items()]
+    canonical = ["POST", "/", "", *lines, "", names, hashlib.sha256(body).hexdigest()]
+    digest = hashlib.sha256("\n".join(canonical).encode()).hexdigest()
+    key = ("AWS4" + keys["SecretAccessKey"]).encode()
+    for part in scope:
+        key = hmac.digest(key, part.encode(), "sha256")
+    text = "\n".join(["AWS4-HMAC-SHA256", now, "/".join(scope), digest])
+    signature = hmac.digest(key, text.encode(), "sha256").hex()
+    who = f"Credential={keys['AccessKeyId']}/{'/'.join(scope)}"
+    proof = f"AWS4-HMAC-SHA256 {who}, SignedHeaders={names}, Signature={signature}"
+    return {**headers, "authorization": proof}
+
+
+def read_credentials() -> dict[str, str]:
+    """Read the credentials of this machine's role from its metadata service."""
+    wanted = {"X-aws-ec2-metadata-token-ttl-seconds": "300"}
+    token = fetch(f"{METADATA}/api/token", headers=wanted, method="PUT").decode()
+    headers = {"X-aws-ec2-metadata-token": token}
+    url = f"{METADATA}/meta-data/iam/security-credentials/"
+    role = fetch(url, headers=headers).decode().split()[0]
+    keys: dict[str, str] = json.loads(fetch(url + role, headers=headers))
+    return keys
+
+
+def fetch(
+    url: str,
+    data: bytes | None = None,
+    headers: Mapping[str, str] | None = None,
+    *,
+    method: str | None = None,
+    proxy: str = "",
+    timeout: float = 30,
+    most: int = MOST_TEXT,
+) -> bytes:
+    """Send a request; return the body of the answer."""
+    handlers: list[urllib.request.BaseHandler] = [
+        urllib.request.ProxyHandler({"http": proxy, "https": proxy} if proxy else {})
+    ]
+    if CERTIFICATES.exists():
+        tls = ssl.create_default_context()
+        tls.load_verify_locations(cafile=str(CERTIFICATES))
+        handlers.append(urllib.request.HTTPSHandler(context=tls))
+    request = urllib.request.Request(url, data, dict(headers or {}), method=method)  # noqa: S310 - addresses of the Stack
+    with urllib.request.build_opener(*handlers).open(request, timeout=timeout) as reply:
+        body: bytes = reply.read(most + 1)
+    return body
+
+
+def wait_for(what: str, read: Callable[[], Any]) -> Any:
+    """Return what `read` returns, tried for a quarter of an hour; exit if it never does."""
+    for count in range(TRIES):
+        try:
+            return read()
+        except (OSError, LookupError) as error:
+            if count in TOLD:
+                report("waiting", f"{what}: {type(error).__name__}: {error}")
+        time.sleep(PAUSE_S if count >= QUICK_TRIES else 1)
+    report("failed", f"{what} did not come")
+    return sys.exit(1)
+
+
+def report(stage: str, note: str = "") -> None:
+    """Report a stage on the console and to the vendor, who shows it as not verified."""
+    print(f"exclave: {stage} {note}", file=sys.stderr, flush=True)  # noqa: T201 - the console
+    body = json.dumps({"stage": stage, "note": note[:500]}).encode()
+    url = f"{BOOT['runner_url']}/v1/stack/progress/{BOOT['install']}"
+    try:
+        headers = {"content-type": "application/json"}
+        fetch(url, body, headers, proxy=NETWORK["proxy"], timeout=10)
+    except OSError as error:
+        print(f"exclave: not reported: {error}", file=sys.stderr, flush=True)  # noqa: T201 - the console
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,164 @@
+"""Commands of the AWS command line that a customer pastes, from argv that is data."""
+
+import shlex
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from exclave.stacks.aws.names import write_prefix, write_role_name
+from exclave.stacks.model import StackModel
+
+TEMPLATE = "aws.template.json"
+PARAMETERS = "aws.parameters.json"
+_RIGHTS = ("--capabilities", "CAPABILITY_NAMED_IAM")
+
+
+@dataclass(frozen=True, slots=True)
+class Inner:
+    """A command whose output becomes one argument."""
+
+    argv: tuple[str, ...]
+
+
+def write_command(argv: Sequence[str | Inner]) -> str:
+    """Return a command as a line for a shell."""
+    return " ".join(
+        f'"$({shlex.join(word.argv)})"' if isinstance(word, Inner) else shlex.quote(word)
+        for word in argv
+    )
+
+
+class StackCommands:
+    """The commands of one Stack."""
+
+    def __init__(self, model: StackModel) -> None:
+        self.model = model
+        self.region = ("--region", model.account.region) if model.account.region else ()
+        self.stack = ("--stack-name", model.stack_name)
+
+    def create(self) -> str:
+        """Create the stack, with the values of the parameter file."""
+        return self._call(
+            "cloudformation", "create-stack", *self.stack,
+            "--template-body", f"file://{TEMPLATE}", "--parameters", f"file://{PARAMETERS}",
+            *_RIGHTS,
+        )  # fmt: skip
+
+    def create_through_bucket(self) -> tuple[str, ...]:
+        """Create the stack of a template that is too large to be sent along."""
+        bucket = f"s3://{self._name_bucket()}"
+        return (
+            self._call("s3", "mb", bucket),
+            self._call(
+                "cloudformation", "deploy", *self.stack, "--template-file", TEMPLATE,
+                "--s3-bucket", self._name_bucket(),
+                "--parameter-overrides", f"file://{PARAMETERS}", *_RIGHTS,
+            ),
+            self._call("s3", "rb", bucket, "--force"),
+        )  # fmt: skip
+
+    def wait(self, state: str) -> str:
+        """Wait until the stack is created, updated or deleted."""
+        return self._call("cloudformation", "wait", f"stack-{state}-complete", *self.stack)
+
+    def create_change_set(self, name: str, kept: Iterable[str], fresh: Iterable[str]) -> str:
+        """Show what a new template would change; the customer's choices stay."""
+        return self._call(
+            "cloudformation", "create-change-set", *self.stack, "--change-set-name", name,
+            "--template-body", f"file://{TEMPLATE}", *_RIGHTS, *_write_values(kept, fresh),
+        )  # fmt: skip
+
+    def describe_change_set(self, name: str) -> str:
+        """Print the changes in a change set."""
+        query = "Changes[].ResourceChange.[Action,LogicalResourceId,Replacement]"
+        return self._call(
+            "cloudformation", "describe-change-set", *self.stack, "--change-set-name", name,
+            "--query", query, "--output", "text",
+        )  # fmt: skip
+
+    def execute_change_set(self, name: str) -> str:
+        """Apply a change set."""
+        names = ("--change-set-name", name)
+        return self._call("cloudformation", "execute-change-set", *self.stack, *names)
+
+    def switch(self, kept: Iterable[str], *, enabled: bool) -> str:
+        """Throw the kill switch, or take it back; everything else stays."""
+        value = f"ParameterKey=RunnerEnabled,ParameterValue={str(enabled).lower()}"
+        return self._call(
+            "cloudformation", "update-stack", *self.stack, "--use-previous-template", *_RIGHTS,
+            *_write_values(kept, (), value),
+        )  # fmt: skip
+
+    def delete(self) -> str:
+        """Delete the stack."""
+        return self._call("cloudformation", "delete-stack", *self.stack)
+
+    def delete_seal(self) -> str:
+        """Delete the seal, which outlives the stack."""
+        install, query = self.model.install_id, "SecretList[0].ARN"
+        filters = (f"Key=tag-value,Values={install}", "Key=description,Values=Seals")
+        find = (
+            *("aws", "secretsmanager", "list-secrets", *self.region),
+            *("--filters", *filters, "--query", query, "--output", "text"),
+        )
+        argv = ("aws", "secretsmanager", "delete-secret", *self.region, "--secret-id")
+        return write_command((*argv, Inner(find)))
+
+    def list_machines(self) -> str:
+        """Print the machines of the runner."""
+        group = f"{write_prefix(self.model)}-runner"
+        return self._call(
+            "autoscaling", "describe-auto-scaling-groups", "--auto-scaling-group-names", group,
+            "--query", "AutoScalingGroups[0].Instances[].InstanceId", "--output", "text",
+        )  # fmt: skip
+
+    def simulate_roles(self) -> tuple[str, ...]:
+        """Print whether each role may do anything: `explicitDeny` while the Stack is stopped."""
+        return tuple(
+            write_command(
+                (
+                    *("aws", "iam", "simulate-principal-policy", "--policy-source-arn"),
+                    Inner(_find_role(write_role_name(role))),
+                    *("--action-names", "ec2:DescribeInstances", "s3:ListAllMyBuckets"),
+                    *("--query", "EvaluationResults[].EvalDecision", "--output", "text"),
+                )
+            )
+            for role in self.model.roles
+            if role.enabled
+        )
+
+    def list_tagged(self) -> str:
+        """Print everything in the region that has the tag of this install."""
+        return self._call(
+            "resourcegroupstaggingapi", "get-resources",
+            "--tag-filters", f"Key=exclave:install,Values={self.model.install_id}",
+            "--query", "ResourceTagMappingList[].ResourceARN", "--output", "text",
+        )  # fmt: skip
+
+    def list_roles(self) -> str:
+        """Print the roles in the account that begin like those of this install."""
+        names = (write_prefix(self.model), self.model.install_id)
+        checks = " || ".join(f"starts_with(RoleName, '{name}')" for name in names)
+        query = ("--query", f"Roles[?{checks}].RoleName", "--output", "text")
+        return write_command(("aws", "iam", "list-roles", *query))
+
+    def _call(self, service: str, operation: str, *words: str) -> str:
+        return write_command(("aws", service, operation, *self.region, *words))
+
+    def _name_bucket(self) -> str:
+        return f"{write_prefix(self.model)}-template".lower().replace("_", "-")
+
+
+def _find_role(name: str) -> tuple[str, ...]:
+    return (
+        *("aws", "iam", "get-role", "--role-name", name),
+        *("--query", "Role.Arn", "--output", "text"),
+    )
+
+
+def _write_values(kept: Iterable[str], fresh: Iterable[str], *more: str) -> tuple[str, ...]:
+    values = (
+        *more,
+        *(f"ParameterKey={name},UsePreviousValue=true" for name in kept),
+        *(f"ParameterKey={name},ParameterValue=" for name in fresh),
+    )
+    return ("--parameters", *values) if values else ()

@@ -1,0 +1,140 @@
+"""How a customer runs a Stack in AWS through its whole life, from the first apply to removal."""
+
+import shlex
+from collections.abc import Iterator
+from urllib.parse import urlencode
+
+from exclave.stacks.aws.cloudformation.template import (
+    BODY_BYTES,
+    build_template,
+    write_template,
+)
+from exclave.stacks.aws.commands import PARAMETERS, TEMPLATE, StackCommands
+from exclave.stacks.aws.nested import plan_nested
+from exclave.stacks.aws.parameters import list_parameters
+from exclave.stacks.base import Guide, Link, StackAddress, Step
+from exclave.stacks.digest import digest_model
+from exclave.stacks.model import StackModel
+
+MOST_FRESH = 8
+"""How many characters of the digest name a change set."""
+_PREPARE = (
+    f"Write your values into {PARAMETERS}: it lists the parameters without a default."
+    " Add others of the template if you want to choose them too."
+)
+_STOP = (
+    "The machine is stopped, and every role loses all rights at once, sessions of running jobs"
+    " included. Everything that the app made stays."
+)
+
+
+def write_guide(
+    model: StackModel, address: StackAddress | None, before: StackModel | None
+) -> Guide:
+    """Return the steps with commands of the AWS command line."""
+    return Guide(
+        summary=(
+            "Create one CloudFormation stack, or apply the Terraform module, in the account where"
+            " the app is to run. Neither holds a secret; read them first."
+        ),
+        steps=(
+            *_list_fetching(model, address),
+            *([_update(model, before)] if before is not None else _list_creation(model)),
+            *_list_switches(before or model),
+            *_list_removal(model),
+        ),
+    )
+
+
+def write_console_link(model: StackModel, template_url: str, code: str = "") -> Link:
+    """Return the form of the console that creates the stack of a template in a bucket."""
+    region = model.account.region
+    facts = {"templateURL": template_url, "stackName": model.stack_name}
+    if code and not model.account.is_known:
+        facts["param_EnrolmentCode"] = code
+    place = f"https://{region}.console.aws.amazon.com/cloudformation/home?region={region}"
+    return Link(
+        "Create the stack in the console", f"{place}#/stacks/create/review?{urlencode(facts)}"
+    )
+
+
+def list_names(model: StackModel) -> tuple[str, ...]:
+    """List the parameters of the template, the vendor's own templates included."""
+    nested = (name for plan in plan_nested(model) for name in plan.declared)
+    return (*(parameter.name for parameter in list_parameters(model)), *nested)
+
+
+def _list_fetching(model: StackModel, address: StackAddress | None) -> Iterator[Step]:
+    if address is None:
+        return
+    text = write_template(build_template(model))
+    yield Step(
+        title="Fetch the files",
+        text=f"{TEMPLATE} has {len(text.encode())} bytes.",
+        commands=tuple(
+            f"curl -fsS {shlex.quote(address.build_url(name))} -o {name}"
+            for name in (TEMPLATE, PARAMETERS)
+        ),
+    )
+
+
+def _list_creation(model: StackModel) -> Iterator[Step]:
+    commands = StackCommands(model)
+    is_small = len(write_template(build_template(model)).encode()) <= BODY_BYTES
+    create = (commands.create(),) if is_small else commands.create_through_bucket()
+    yield Step("Create the stack", _PREPARE, (*create, commands.wait("create")))
+    yield Step(
+        "Or apply the Terraform module",
+        "Call the module in `terraform` from a configuration of yours, which names the provider,"
+        " the region and your values; its state is yours and holds no secret.",
+        ("terraform init", "terraform apply"),
+    )
+
+
+def _update(model: StackModel, before: StackModel) -> Step:
+    """Return the update from the model that the customer runs, with all their choices kept."""
+    if digest_model(model) == digest_model(before):
+        return Step("Update the stack", "There is nothing to do: this version runs already.")
+    commands, old, new = StackCommands(model), list_names(before), list_names(model)
+    required = {item.name for item in list_parameters(model) if item.default is None}
+    fresh = [name for name in new if name not in old and name in required]
+    name = f"exclave-{digest_model(model)[:MOST_FRESH]}"
+    asked = f" Fill in the values of {', '.join(fresh)}." if fresh else ""
+    return Step(
+        "Update the stack",
+        f"The change set shows what would change before anything does.{asked}",
+        (
+            commands.create_change_set(name, [item for item in new if item in old], fresh),
+            commands.describe_change_set(name),
+            commands.execute_change_set(name),
+            commands.wait("update"),
+        ),
+    )
+
+
+def _list_switches(running: StackModel) -> Iterator[Step]:
+    commands = StackCommands(running)
+    kept = [name for name in list_names(running) if name != "RunnerEnabled"]
+    yield Step("Stop everything", _STOP, (commands.switch(kept, enabled=False),))
+    yield Step(
+        "Verify that it is stopped",
+        "The first command prints nothing, the others print `explicitDeny`.",
+        (commands.list_machines(), *commands.simulate_roles()),
+    )
+    yield Step("Start again", commands=(commands.switch(kept, enabled=True),))
+
+
+def _list_removal(model: StackModel) -> Iterator[Step]:
+    commands = StackCommands(model)
+    yield Step(
+        "Remove the Stack",
+        "Have the vendor deprovision the install first: what the app made is removed by its runner."
+        " The seal stays, since backups of the app's state cannot be read without it; the last"
+        " command deletes it after 30 days.",
+        (commands.delete(), commands.wait("delete"), commands.delete_seal()),
+    )
+    yield Step(
+        "Verify that nothing is left",
+        "The first command prints the seal until that is deleted; the second one nothing.",
+        (commands.list_tagged(), commands.list_roles()),
+    )

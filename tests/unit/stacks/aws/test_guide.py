@@ -1,0 +1,102 @@
+"""The commands that a customer pastes exist, and keep what the customer chose."""
+
+import shlex
+from dataclasses import replace
+
+import pytest
+from botocore.session import get_session
+
+from exclave.stacks.aws.guide import list_names, write_console_link
+from exclave.stacks.aws.stack import AwsStack
+from exclave.stacks.base import Guide, StackAddress
+from exclave.stacks.model import AccountPin, SecretModel, StackModel
+from tests.support.aws_stacks import make_model
+from tests.support.aws_variants import VARIANTS
+
+ADDRESS = StackAddress("https://runners.vendor.example", "xcv_1")
+OF_THE_COMMAND_LINE = {"s3": {"mb", "rb"}, "cloudformation": {"deploy", "wait"}}
+"""Commands that are no calls of an API."""
+OF_ALL_COMMANDS = {"region", "query", "output"}
+
+
+def write_guide(model: StackModel, before: StackModel | None = None) -> Guide:
+    return AwsStack().write_guide(model, ADDRESS, before)
+
+
+def list_commands(guide: Guide) -> list[list[str]]:
+    return [shlex.split(command) for step in guide.steps for command in step.commands]
+
+
+def find_step(guide: Guide, title: str) -> tuple[str, ...]:
+    return next(step.commands for step in guide.steps if step.title == title)
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_every_command_is_one_that_the_aws_command_line_has(variant: str) -> None:
+    model, session = VARIANTS[variant], get_session()
+    older = replace(model, secrets=())
+
+    for guide in (write_guide(model), write_guide(model, older)):
+        for words in list_commands(guide):
+            if words[0] != "aws" or words[2] in OF_THE_COMMAND_LINE.get(words[1], ()):
+                continue
+            service = session.get_service_model(words[1])
+            names = {name.lower(): name for name in service.operation_names}
+            operation = service.operation_model(names[words[2].replace("-", "")])
+            assert operation.input_shape is not None
+            known = {name.lower() for name in operation.input_shape.members}
+            options = {word[2:] for word in words if word.startswith("--")}
+            for option in options - OF_ALL_COMMANDS:
+                assert option.replace("-", "") in known, f"{words[2]} has no --{option}"
+
+
+def test_a_stop_changes_one_parameter_and_keeps_all_others() -> None:
+    model = make_model()
+
+    (command,) = find_step(write_guide(model), "Stop everything")
+
+    words = shlex.split(command)
+    values = [word for word in words if word.startswith("ParameterKey=")]
+    assert values[0] == "ParameterKey=RunnerEnabled,ParameterValue=false"
+    kept = [f"ParameterKey={name},UsePreviousValue=true" for name in list_names(model)]
+    assert values[1:] == kept[1:]
+    assert "--use-previous-template" in words
+
+
+def test_an_update_keeps_old_choices_and_asks_for_new_values_only() -> None:
+    before = make_model()
+    after = replace(before, secrets=(*before.secrets, SecretModel("license", required=True)))
+
+    command = find_step(write_guide(after, before), "Update the stack")[0]
+
+    assert "ParameterKey=DbPasswordSecret,UsePreviousValue=true" in command
+    assert "ParameterKey=LicenseSecret,ParameterValue=" in shlex.split(command)
+
+
+def test_an_update_names_no_parameter_that_is_gone() -> None:
+    before = make_model()
+
+    command = find_step(write_guide(replace(before, inputs=()), before), "Update the stack")[0]
+
+    assert "InstallDomain" not in command
+
+
+def test_an_unchanged_model_needs_no_update() -> None:
+    assert find_step(write_guide(make_model(), make_model()), "Update the stack") == ()
+
+
+def test_a_template_that_is_too_large_to_be_sent_goes_through_a_bucket() -> None:
+    large = VARIANTS["large"]
+
+    commands = find_step(write_guide(large), "Create the stack")
+
+    assert commands[0].startswith("aws s3 mb")
+    assert "--s3-bucket" in commands[1]
+
+
+def test_a_link_carries_the_code_only_where_the_account_is_not_known() -> None:
+    url = "https://bucket.example/t.json"
+    unknown = make_model(account=AccountPin("eu-west-1"))
+
+    assert "param_EnrolmentCode=abc" in write_console_link(unknown, url, "abc").url
+    assert "abc" not in write_console_link(make_model(), url, "abc").url
