@@ -1,0 +1,1 @@
+"""The Stack in AWS's own language: one CloudFormation template."""

@@ -1,0 +1,1 @@
+"""The Stack as a Terraform module, in files by subject."""
