@@ -6,6 +6,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import NamedTuple, TypeAlias
 
+from exclave.domain.clouds import NOWHERE, CloudPlace
 from exclave.domain.identity import InstallId
 from exclave.domain.lanes import SANDBOX
 from exclave.domain.stacks import Cloud
@@ -125,6 +126,7 @@ class AppInstall(NamedTuple):
     toggles: Mapping[str, bool]
     """Components that are switched on or off here, whatever their default."""
     overrides: Overrides
+    place: CloudPlace = NOWHERE
 
     @property
     def approves_all(self) -> bool:
@@ -182,6 +184,7 @@ class NewAppInstall:
     approval: ApprovalOption = ApprovalOption.PROMPT
     here: bool = False
     state: InstallState = InstallState.NEW
+    place: CloudPlace = NOWHERE
 
 
 def name_part(component: str) -> str:
@@ -231,11 +234,6 @@ def decide_state(parts: Mapping[str, PartState], wanted: Collection[str] | None)
     if wanted is None or any(parts.get(part) is not PartState.ACTIVE for part in wanted):
         return InstallState.FAILED
     return InstallState.ACTIVE
-
-
-def decide_drift(*, noop: bool) -> Drift:
-    """Return what a scan says about a part whose plan has, or has not, changes."""
-    return Drift.NONE if noop else Drift.DRIFTED
 
 
 def decide_approval(*, approve_all: bool, approval: ApprovalOption | None) -> ApprovalOption:

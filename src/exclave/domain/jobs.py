@@ -123,6 +123,11 @@ class Reason(StrEnum):
     LEFTOVERS = "leftovers"
     IMAGE_UNAVAILABLE = "image_unavailable"
     SIGNATURE_MISSING = "signature_missing"
+    ROLE_UNKNOWN = "role_unknown"
+    ROLE_DISABLED = "role_disabled"
+    PLAN_ONLY = "plan_only"
+    METADATA_OPEN = "metadata_open"
+    SECRET_READ_ONLY = "secret_read_only"  # noqa: S105 - a reason, not a secret
 
 
 class NewJob(NamedTuple):

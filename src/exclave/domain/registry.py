@@ -6,6 +6,7 @@ from datetime import datetime
 from typing import NamedTuple
 
 from exclave.base.errors import Kind, Problem
+from exclave.base.image_names import CACHE_FOLDER
 from exclave.domain.identity import OrgId
 
 MAX_NAME = 255
@@ -119,6 +120,8 @@ class RegistryScope:
     """Names, `folder/*` for everything below a folder, `*` for everything."""
     push: bool = False
     delete: bool = False
+    caches: bool = False
+    """Whether layers of builds may be pushed: what is there becomes part of later images."""
 
 
 class Tag(NamedTuple):
@@ -163,6 +166,9 @@ def find_place(
         raise NameUnknown("there is no such repository")
     if (push and not scope.push) or (delete and not scope.delete):
         raise Denied("this credential does not allow changes to the repository")
+    if push and is_cache(repository) and not scope.caches:
+        hint = "Push to another repository."
+        raise Denied("only build runners push layers of builds", hint=hint)
     return Place(scope.org, repository)
 
 
@@ -173,6 +179,11 @@ def covers(pattern: str, repository: str) -> bool:
     if pattern.endswith(ALL):
         return repository.startswith(pattern.removesuffix(ALL))
     return repository == pattern
+
+
+def is_cache(repository: str) -> bool:
+    """Return whether a repository holds layers of builds, which may go at any time."""
+    return repository.startswith(f"{CACHE_FOLDER}/")
 
 
 def check_name(name: str) -> str:

@@ -1,7 +1,7 @@
 """Stacks: the clouds they are for, their states, what the customer fills in, what they report."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from datetime import datetime
 from enum import StrEnum
@@ -29,9 +29,17 @@ class StackState(StrEnum):
 
     AWAITING = "awaiting"
     """The customer has not run it yet."""
+    BOOTING = "booting"
+    """A machine says that it starts; nobody has proved anything yet."""
     INCOMPLETE = "incomplete"
     """It runs, and a required input of the customer is missing."""
     ACTIVE = "active"
+    OUTDATED = "outdated"
+    """It runs, and a newer version waits for the customer; shown, never stored."""
+    DISABLED = "disabled"
+    """It runs, and the customer has thrown its kill switch."""
+    SUPERSEDED = "superseded"
+    """The customer runs a newer one, or a newer one is to be run instead."""
     REMOVED = "removed"
     """The customer removed it, and its runner gave up its identity."""
 
@@ -48,6 +56,54 @@ class StackVersion:
     created_at: datetime
     run_at: datetime | None
     """When its last changed report arrived."""
+    digest: str | None = None
+    """The digest of the model; None for `local`, and until there is a model."""
+    files: Sequence[Mapping[str, str | int]] | None = None
+    """The files as they were rendered first (`StoredFile`); None before."""
+    generator: str | None = None
+    """The version of the control plane that rendered them."""
+    applied_digest: str | None = None
+    """The digest that the customer's document names; None before the first report."""
+    applied_at: datetime | None = None
+    """When it was applied, as far as a report said so first."""
+    report: JsonObject | None = None
+    """What the last report says beside the outputs: document, roles, mode, machine."""
+    beacon: JsonObject | None = None
+    """What a machine that proved nothing has said last."""
+
+    @property
+    def is_run(self) -> bool:
+        """Whether the customer runs this version, as far as reports say."""
+        return self.state in RUN
+
+
+RUN = frozenset({StackState.INCOMPLETE, StackState.ACTIVE, StackState.DISABLED})
+"""The states of a version that the customer runs."""
+
+
+@dataclass(frozen=True, slots=True)
+class StoredFile:
+    """A file of a version as it was rendered; its bytes are a blob."""
+
+    name: str
+    media_type: str
+    sha256: str
+    size: int
+    blob: str
+    form: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class StackView:
+    """A link with which a customer looks at the Stack of an install; it enrols nobody."""
+
+    org: OrgId
+    id: str
+    install_id: str
+    created_by: str
+    created_at: datetime
+    expires_at: datetime
+    revoked_at: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,51 +171,6 @@ class RoleKind(StrEnum):
     """Emergencies: the customer switches it on, for a time."""
 
 
-@dataclass(frozen=True, slots=True)
-class StackPolicy:
-    """One thing that a role may do; a cloud reads the fields that are its own."""
-
-    name: str = ""
-    managed: str = ""
-    """AWS: the name of a managed policy."""
-    document: str = ""
-    """AWS: a policy in JSON."""
-    gcp_permissions: tuple[str, ...] = ()
-    gcp_role: str = ""
-    azure_actions: tuple[str, ...] = ()
-    azure_roles: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class StackRole:
-    """A role that a Stack creates in the customer's account, and that jobs may run with."""
-
-    kind: RoleKind
-    name: str
-    title: str = ""
-    description: str = ""
-    policies: tuple[StackPolicy, ...] = ()
-    boundary: str = ""
-    """AWS: the permissions boundary in JSON."""
-    enabled: bool = True
-    """Whether it is on until the customer decides otherwise."""
-
-
-@dataclass(frozen=True, slots=True)
-class CloudAccount:
-    """The account in a cloud that a Stack is for, and the roles that it creates there."""
-
-    id: str = ""
-    """AWS account, Azure subscription or GCP project; empty if any account may apply the Stack."""
-    region: str = ""
-    """Empty if the customer chooses it."""
-    roles: tuple[StackRole, ...] = ()
-
-    def list_roles(self, kind: RoleKind) -> tuple[StackRole, ...]:
-        """List the roles of one kind, in the order of the app."""
-        return tuple(role for role in self.roles if role.kind is kind)
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StackFacts:
     """Facts that a Stack reports about the place where it runs; each cloud has a subclass."""
@@ -202,3 +213,22 @@ class LocalFacts(StackFacts):
     time_zone: str | None = None
     user: str | None = None
     jobs_isolated: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AwsFacts(StackFacts):
+    """Facts about the account and the network of an AWS Stack."""
+
+    account_id: str | None = None
+    partition: str | None = None
+    stack_id: str | None = None
+    vpc_id: str | None = None
+    runner_subnet: str | None = None
+    public_subnets: str | None = None
+    private_subnets: str | None = None
+    runner_security_group: str | None = None
+    runner_iam_role_arn: str | None = None
+    provision_iam_role_arn: str | None = None
+    maintenance_iam_role_arn: str | None = None
+    deprovision_iam_role_arn: str | None = None
+    log_group: str | None = None

@@ -4,12 +4,10 @@ import pytest
 
 from exclave.domain.installs import (
     ApprovalOption,
-    Drift,
     InstallState,
     PartState,
     component_of,
     decide_approval,
-    decide_drift,
     decide_state,
     is_empty,
     may_exist,
@@ -63,11 +61,6 @@ def test_the_state_follows_from_the_parts(
     parts: dict[str, PartState], wanted: list[str] | None, expected: InstallState
 ) -> None:
     assert decide_state(parts, wanted) is expected
-
-
-def test_a_plan_without_changes_means_no_drift() -> None:
-    assert decide_drift(noop=True) is Drift.NONE
-    assert decide_drift(noop=False) is Drift.DRIFTED
 
 
 def test_approving_all_wins_over_policies() -> None:

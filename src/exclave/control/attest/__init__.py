@@ -1,0 +1,1 @@
+"""Enrolment by attestation: a machine proves by its cloud whose it is."""
