@@ -35,6 +35,9 @@ def add_app_install(tx: Tx, org: OrgId, install: str, new: NewAppInstall) -> Non
             managed_by=ManagedBy.PEOPLE,
             state_version=1,
             input_version=1,
+            region=new.place.region or None,
+            account=new.place.account or None,
+            tenant=new.place.tenant or None,
             **_write_approval(new.approval),
         )
     )

@@ -85,6 +85,12 @@ def save_drift(tx: Tx, org: OrgId, install: str, part: str, drift: Drift) -> Non
     _save(tx, org, install, part, drift=drift, drift_at=tx.now)
 
 
+def save_drift_state(tx: Tx, org: OrgId, install: str, part: str, drift: Drift) -> None:
+    """Store what people made of the last scan; a part that was deployed since stays unknown."""
+    scanned = (*_is(org, install, part), install_parts.c.drift != Drift.UNKNOWN)
+    tx.run(update(install_parts).where(*scanned).values(drift=drift))
+
+
 def save_health(
     tx: Tx, org: OrgId, install: str, part: str, health: Health, reason: str, *, workflow: str
 ) -> None:

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 from sqlalchemy import ColumnElement, Select, select
 
+from exclave.domain.clouds import CloudPlace
 from exclave.domain.identity import InstallId
 from exclave.domain.installs import (
     AppInstall,
@@ -56,6 +57,9 @@ class InstallRow(NamedTuple):
     approval: ApprovalOption | None
     toggles: Mapping[str, bool] | None
     overrides: Overrides | None
+    region: str | None
+    account: str | None
+    tenant: str | None
 
 
 def select_installs(*more: ColumnElement[bool]) -> Select[Any]:
@@ -94,6 +98,9 @@ def select_installs(*more: ColumnElement[bool]) -> Select[Any]:
         app_installs.c.approval,
         app_installs.c.toggles,
         app_installs.c.overrides,
+        app_installs.c.region,
+        app_installs.c.account,
+        app_installs.c.tenant,
     ).select_from(joined)
 
 
@@ -112,6 +119,7 @@ def read_app_install(row: InstallRow) -> AppInstall | None:
         approval=decide_approval(approve_all=row.approve_all, approval=row.approval),
         toggles=row.toggles or {},
         overrides=row.overrides or {},
+        place=CloudPlace(row.region or "", row.account or "", row.tenant or ""),
     )
 
 

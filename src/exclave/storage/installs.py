@@ -85,6 +85,13 @@ def find_app_of(tx: Tx, org: OrgId, install: str) -> str | None:
     return None if row is None else str(row.app_id)
 
 
+def find_org_of(tx: Tx, install: str) -> OrgId | None:
+    """Find the org of an install by its id, for somebody who has proved nothing."""
+    query = select(installs.c.org_id).where(installs.c.id == install)
+    row = tx.first(query.where(installs.c.deleted_at.is_(None)))
+    return None if row is None else OrgId(row.org_id)
+
+
 def find_install_named(tx: Tx, org: OrgId, name: str) -> Install | None:
     """Find an install by its name."""
     row = tx.first(_FIND_NAMED, org=org, name=name)

@@ -104,10 +104,18 @@ def list_graph(tx: Tx, org: OrgId, repository: str) -> Sequence[ManifestNode]:
     return tx.all(select(*columns).where(*mine), ManifestNode)
 
 
-def list_tagged(tx: Tx, org: OrgId, repository: str) -> list[str]:
-    """List the digests that tags mean."""
-    mine = (oci_tags.c.org_id == org, oci_tags.c.repository == repository)
+def list_tagged(tx: Tx, org: OrgId, repository: str, since: datetime | None = None) -> list[str]:
+    """List the digests that tags mean; with `since`, only tags that were set after it."""
+    mine = [oci_tags.c.org_id == org, oci_tags.c.repository == repository]
+    if since is not None:
+        mine.append(oci_tags.c.changed_at >= since)
     return [row.digest for row in tx.all(select(oci_tags.c.digest).where(*mine))]
+
+
+def drop_tags(tx: Tx, org: OrgId, repository: str, before: datetime) -> None:
+    """Remove tags that were set before a time."""
+    mine = (oci_tags.c.org_id == org, oci_tags.c.repository == repository)
+    tx.run(delete(oci_tags).where(*mine, oci_tags.c.changed_at < before))
 
 
 def list_links(tx: Tx, org: OrgId, repository: str) -> Sequence[Link]:

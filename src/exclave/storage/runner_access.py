@@ -38,15 +38,15 @@ def add_enrolment(
     tx.run(insert(enrolments).values(**row, created_at=tx.now, expires_at=expires_at))
 
 
-def find_enrolment(tx: Tx, hashed: str) -> Enrolment | None:
-    """Find an enrolment by its token and lock it."""
+def find_enrolment(tx: Tx, hashed: str, *, lock: bool = True) -> Enrolment | None:
+    """Find an enrolment by its token."""
     columns = (enrolments.c[name] for name in Enrolment._fields)
-    query = select(*columns).where(enrolments.c.hash == hashed).with_for_update()
-    return tx.first(query, Enrolment)
+    query = select(*columns).where(enrolments.c.hash == hashed)
+    return tx.first(query.with_for_update() if lock else query, Enrolment)
 
 
-def use_enrolment(tx: Tx, org: OrgId, enrolment: str, runner: RunnerId) -> None:
-    """Spend a one-time token."""
+def use_enrolment(tx: Tx, org: OrgId, enrolment: str, runner: RunnerId | None) -> None:
+    """Spend a one-time token; without a runner it opened something else."""
     mine = (enrolments.c.org_id == org, enrolments.c.id == enrolment)
     tx.run(update(enrolments).where(*mine).values(used_at=tx.now, runner_id=runner))
 

@@ -62,6 +62,7 @@ class WaitingPoll(NamedTuple):
     poll_nonce: str
     poll_free: int
     capabilities: Sequence[str]
+    protocol: str
 
 
 _TURN = Prepared(
@@ -227,6 +228,13 @@ def list_runners(
     if queue is not None:
         where.append(runners.c.queue_id == queue)
     return tx.all(_RUNNER.where(*where).order_by(runners.c.id).limit(limit), Runner)
+
+
+def list_creation_times(tx: Tx, org: OrgId, queue: QueueId, limit: int) -> Sequence[datetime]:
+    """List when the runners of a queue enrolled, newest first."""
+    mine = (runners.c.org_id == org, runners.c.queue_id == queue)
+    query = select(runners.c.created_at).where(*mine).order_by(runners.c.id.desc()).limit(limit)
+    return [row.created_at for row in tx.all(query)]
 
 
 def count_running(tx: Tx, org: OrgId, wanted: Sequence[RunnerId]) -> dict[RunnerId, int]:

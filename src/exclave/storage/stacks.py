@@ -1,12 +1,14 @@
 """Queries for Stacks: versions of an install's Stack, and the codes that fetch their files."""
 
+from collections.abc import Sequence
+from dataclasses import asdict
 from datetime import datetime
 
 from sqlalchemy import delete, insert, select, update
 
 from exclave.base.json_values import JsonObject
 from exclave.domain.identity import OrgId
-from exclave.domain.stacks import StackCode, StackState, StackVersion
+from exclave.domain.stacks import RUN, StackCode, StackState, StackVersion, StoredFile
 from exclave.storage.engine.database import Tx
 from exclave.storage.tables.installs import stack_versions
 from exclave.storage.tables.runners import enrolments
@@ -20,6 +22,13 @@ _SELECT_VERSION = select(
     stack_versions.c.outputs,
     stack_versions.c.created_at,
     stack_versions.c.run_at,
+    stack_versions.c.digest,
+    stack_versions.c.files,
+    stack_versions.c.generator,
+    stack_versions.c.applied_digest,
+    stack_versions.c.applied_at,
+    stack_versions.c.report,
+    stack_versions.c.beacon,
 )
 _SELECT_CODE = select(
     stack_codes.c.org_id.label("org"),
@@ -54,6 +63,93 @@ def find_newest(tx: Tx, org: OrgId, install: str, *, lock: bool = False) -> Stac
     mine = (stack_versions.c.org_id == org, stack_versions.c.install_id == install)
     query = _SELECT_VERSION.where(*mine).order_by(stack_versions.c.version.desc()).limit(1)
     return tx.first(query.with_for_update() if lock else query, StackVersion)
+
+
+def list_versions(tx: Tx, org: OrgId, install: str, limit: int) -> Sequence[StackVersion]:
+    """List the last versions of an install's Stack, newest first."""
+    mine = (stack_versions.c.org_id == org, stack_versions.c.install_id == install)
+    query = _SELECT_VERSION.where(*mine).order_by(stack_versions.c.version.desc())
+    return tx.all(query.limit(limit), StackVersion)
+
+
+def find_version(tx: Tx, org: OrgId, install: str, number: int) -> StackVersion | None:
+    """Return a version of an install's Stack by its number, or None."""
+    mine = (stack_versions.c.org_id == org, stack_versions.c.install_id == install)
+    return tx.first(_SELECT_VERSION.where(*mine, stack_versions.c.version == number), StackVersion)
+
+
+def find_by_id(tx: Tx, org: OrgId, stack: str) -> StackVersion | None:
+    """Return a version by its id, or None."""
+    mine = (stack_versions.c.org_id == org, stack_versions.c.id == stack)
+    return tx.first(_SELECT_VERSION.where(*mine), StackVersion)
+
+
+def find_with_digest(tx: Tx, org: OrgId, install: str, digest: str) -> StackVersion | None:
+    """Return the newest version of an install's Stack that has this digest, or None."""
+    mine = (stack_versions.c.org_id == org, stack_versions.c.install_id == install)
+    query = _SELECT_VERSION.where(*mine, stack_versions.c.digest == digest)
+    return tx.first(query.order_by(stack_versions.c.version.desc()).limit(1), StackVersion)
+
+
+def find_run(tx: Tx, org: OrgId, install: str) -> StackVersion | None:
+    """Return the version of an install's Stack that the customer runs, or None."""
+    mine = (stack_versions.c.org_id == org, stack_versions.c.install_id == install)
+    query = _SELECT_VERSION.where(*mine, stack_versions.c.state.in_(RUN))
+    return tx.first(query.order_by(stack_versions.c.version.desc()).limit(1), StackVersion)
+
+
+def find_model(tx: Tx, org: OrgId, stack: str) -> JsonObject | None:
+    """Return the stored model of a version, or None if it has none."""
+    mine = (stack_versions.c.org_id == org, stack_versions.c.id == stack)
+    row = tx.first(select(stack_versions.c.model).where(*mine))
+    return None if row is None else row[0]
+
+
+def store_model(tx: Tx, org: OrgId, stack: str, digest: str, model: JsonObject) -> None:
+    """Store what a version is made from."""
+    tx.update_each(stack_versions, [{"org_id": org, "id": stack, "digest": digest, "model": model}])
+
+
+def store_files(
+    tx: Tx, org: OrgId, stack: str, generator: str, files: Sequence[StoredFile]
+) -> None:
+    """Store the files of a version as they were rendered; those stored before stay."""
+    mine = (stack_versions.c.org_id == org, stack_versions.c.id == stack)
+    rows = [asdict(file) for file in files]
+    first = stack_versions.c.files.is_(None)
+    tx.run(update(stack_versions).where(*mine, first).values(files=rows, generator=generator))
+
+
+def store_beacon(tx: Tx, org: OrgId, stack: str, state: StackState, beacon: JsonObject) -> None:
+    """Store what a machine that proved nothing has said, while nobody runs the version."""
+    mine = (stack_versions.c.org_id == org, stack_versions.c.id == stack)
+    waits = stack_versions.c.state.in_((StackState.AWAITING, StackState.BOOTING))
+    tx.run(update(stack_versions).where(*mine, waits).values(state=state, beacon=beacon))
+
+
+def store_applied(
+    tx: Tx, org: OrgId, stack: str, digest: str, at: datetime, report: JsonObject
+) -> None:
+    """Store that a version is applied, and what its runner says about it."""
+    row = {"applied_digest": digest, "applied_at": at, "report": report}
+    tx.update_each(stack_versions, [{"org_id": org, "id": stack, **row}])
+
+
+def supersede(tx: Tx, org: OrgId, install: str, keep: str) -> None:
+    """Mark all versions of an install's Stack as superseded but one and those after it."""
+    mine = (stack_versions.c.org_id == org, stack_versions.c.install_id == install)
+    kept = select(stack_versions.c.version).where(
+        stack_versions.c.org_id == org, stack_versions.c.id == keep
+    )
+    older = stack_versions.c.version < kept.scalar_subquery()
+    tx.run(update(stack_versions).where(*mine, older).values(state=StackState.SUPERSEDED))
+
+
+def reopen_later(tx: Tx, org: OrgId, install: str, number: int) -> None:
+    """Let versions after the one that the customer runs wait for the customer again."""
+    mine = (stack_versions.c.org_id == org, stack_versions.c.install_id == install)
+    later = (stack_versions.c.version > number, stack_versions.c.state.in_(RUN))
+    tx.run(update(stack_versions).where(*mine, *later).values(state=StackState.AWAITING))
 
 
 def store_report(tx: Tx, org: OrgId, stack: str, state: StackState, outputs: JsonObject) -> None:

@@ -7,7 +7,7 @@ from typing import NamedTuple
 from exclave.base.json_values import JsonObject
 from exclave.domain.identity import OrgId
 from exclave.domain.jobs import JobId
-from exclave.domain.workflows import StepState, WorkflowId
+from exclave.domain.workflows import StepState, WorkflowId, WorkflowKey
 from exclave.storage.engine.database import Tx
 from exclave.storage.engine.dialects.bulk import Rows
 from exclave.storage.tables.work import steps
@@ -49,7 +49,14 @@ class ResetStep(NamedTuple):
 
 def begin_steps(tx: Tx, new: Sequence[BegunStep]) -> None:
     """Update steps that became active."""
-    _update(tx, new, {"state": StepState.ACTIVE, "started_at": tx.now, "finished_at": None})
+    began = {"state": StepState.ACTIVE, "started_at": tx.now, "finished_at": None, "message": ""}
+    _update(tx, new, began)
+
+
+def note_wait(tx: Tx, key: WorkflowKey, position: int, message: str) -> None:
+    """Store what a pending step waits for; the message of its end takes its place."""
+    row = {"org_id": key[0], "workflow_id": key[1], "position": position, "message": message}
+    tx.update_each(steps, [row])
 
 
 def end_steps(tx: Tx, new: Sequence[EndedStep]) -> None:

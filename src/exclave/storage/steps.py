@@ -22,6 +22,8 @@ from exclave.storage.engine.database import Tx
 from exclave.storage.engine.statements import Deferred, Prepared
 from exclave.storage.tables.work import jobs, steps
 
+_NO_OUTPUTS: JsonObject = {}
+
 
 def add_steps(tx: Tx, new: Sequence[NewWorkflow]) -> None:
     """Store the steps of workflows, all pending."""
@@ -45,7 +47,7 @@ def _write_step(new: NewWorkflow, position: int, step: NewStep) -> dict[str, obj
         "lanes": step.lanes,
         "mutating": step.mutating,
         "spec": step.spec,
-        "outputs": {},
+        "outputs": _NO_OUTPUTS,
     }
 
 

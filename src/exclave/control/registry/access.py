@@ -49,7 +49,9 @@ async def _admit_runner(deps: Deps, who: RunnerIdentity) -> Admitted:
     until = deps.clock.now() + timedelta(seconds=deps.timings.access_token_s)
     match who.kind:
         case QueueKind.BUILD:
-            return Admitted(RegistryScope(who.org, who.runner, (ALL,), push=True), until)
+            return Admitted(
+                RegistryScope(who.org, who.runner, (ALL,), push=True, caches=True), until
+            )
         case QueueKind.INSTALL:
             name = await deps.db.read(
                 lambda tx: registry_tokens.find_app_name(tx, who.org, who.queue)

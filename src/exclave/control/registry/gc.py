@@ -15,6 +15,7 @@ from exclave.control.registry.pins import find_reachable
 from exclave.control.registry.uploads import FOLDER
 from exclave.domain.identity import OrgId, Right, User
 from exclave.domain.quotas import Stored
+from exclave.domain.registry import is_cache
 from exclave.storage import registry_blobs, registry_gc
 from exclave.storage.engine.database import Tx
 from exclave.wire.registry import CollectGarbage, GarbageReport
@@ -24,6 +25,8 @@ T = TypeVar("T")
 
 GRACE = timedelta(days=1)
 """How long content stays that nothing names: a push uploads blobs first, the manifest last."""
+CACHE_AGE = timedelta(days=7)
+"""How long layers of builds stay after they were pushed: a build of that age starts anew."""
 EVERY = timedelta(hours=6)
 """How often an org has a collection."""
 _AGAIN = timedelta(minutes=15)
@@ -140,12 +143,15 @@ def _collect_repository(tx: Tx, turn: _Round, name: str) -> None:
     """Delete old manifests and blobs of a repository that are not reachable."""
     turn.hold(tx)
     org, before = turn.org, turn.before
+    expired = _find_expiry(turn, name)
+    if expired is not None and not turn.dry_run:
+        registry_gc.drop_tags(tx, org, name, expired)
     graph = registry_gc.list_graph(tx, org, name)
     pins = registry_gc.list_pins(tx, org, name)
     roots = {
         *pins,
         *registry_gc.list_young_builds(tx, org, name, before),
-        *registry_gc.list_tagged(tx, org, name),
+        *registry_gc.list_tagged(tx, org, name, expired),
         *(row.digest for row in graph if row.created_at >= before),
     }
     alive = find_reachable(graph, roots)
@@ -159,6 +165,13 @@ def _collect_repository(tx: Tx, turn: _Round, name: str) -> None:
         sizes = registry_gc.drop_manifests(tx, org, name, dead)
         quotas.release(tx, org, Stored.REGISTRY, sum(sizes), len(sizes))
         registry_gc.drop_links(tx, org, name, lost)
+
+
+def _find_expiry(turn: _Round, name: str) -> datetime | None:
+    """Return when a tag of a repository had to be set to be kept; None if all are kept."""
+    if not is_cache(name):
+        return None
+    return min(turn.before, turn.deps.clock.now() - CACHE_AGE)
 
 
 def _collect_blobs(tx: Tx, turn: _Round) -> tuple[int, int, list[str]]:

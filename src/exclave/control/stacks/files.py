@@ -5,12 +5,10 @@ from dataclasses import asdict
 from exclave import __version__
 from exclave.control.deps import Deps
 from exclave.control.job_specs.rendering import Renderings
-from exclave.control.stacks.roles import read_roles
 from exclave.control.stacks.runner_package import RunnerPackage
 from exclave.control.stacks.terms import read_terms, show_terms
 from exclave.domain.identity import OrgId
 from exclave.domain.installs import AppInstall
-from exclave.domain.stacks import Cloud, CloudAccount
 from exclave.stacks.base import (
     Instructions,
     Parameter,
@@ -51,17 +49,7 @@ def build_document(
         ),
         program=RunnerProgram(__version__, package.file, package.sha256),
         enrolment=token,
-        account=_find_account(tx, org, install, texts),
     )
-
-
-def _find_account(
-    tx: Tx, org: OrgId, install: AppInstall, texts: Renderings
-) -> CloudAccount | None:
-    """Return the account that the Stack of an install is for; None if its cloud is `local`."""
-    if install.target == Cloud.LOCAL:
-        return None
-    return CloudAccount(roles=read_roles(tx, org, install.id, install.config_id, texts))
 
 
 def show_files(stack: RenderedStack, address: StackAddress) -> list[wire.StackFile]:

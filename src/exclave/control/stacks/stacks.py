@@ -14,6 +14,9 @@ from exclave.control.installs.access import get_app_install
 from exclave.control.installs.inputs import store_customer_inputs
 from exclave.control.job_specs.rendering import Renderings, write_rendered
 from exclave.control.progress.stack_waits import answer_waits
+from exclave.control.stack_versions.versions import find_current
+from exclave.control.stacks.cloud_reports import store_cloud_report
+from exclave.control.stacks.cloud_stacks import create_cloud_stack
 from exclave.control.stacks.files import (
     build_document,
     find_stack,
@@ -37,6 +40,7 @@ from exclave.domain.installs import AppInstall
 from exclave.domain.runners import RunnerState
 from exclave.domain.stacks import StackCode, StackState, StackVersion
 from exclave.stacks.base import StackAddress, StackFile
+from exclave.stacks.registry import find_cloud_stack
 from exclave.storage import installs, runner_access, runners, stacks
 from exclave.storage.engine.database import Tx
 from exclave.wire.stacks import (
@@ -54,7 +58,15 @@ _NO_STACK = "there is no such Stack, or its code is used up"
 
 
 async def create_stack(deps: Deps, user: User, install: InstallId) -> StackCreated:
-    """Create a Stack for the customer; files, codes and tokens that were not used are void."""
+    """Create a Stack for the customer of an install, in a cloud or anywhere else."""
+    app_install = await deps.db.read(lambda tx: get_app_install(tx, user, install, Right.OPERATE))
+    if find_cloud_stack(app_install.target) is not None:
+        return await create_cloud_stack(deps, user, install)
+    return await _create_script(deps, user, install)
+
+
+async def _create_script(deps: Deps, user: User, install: InstallId) -> StackCreated:
+    """Create a Stack with a token; files, codes and tokens that were not used are void."""
     code, package = deps.ids.token(CODE), load_package()
 
     def create(tx: Tx, texts: Renderings) -> StackCreated:
@@ -107,11 +119,11 @@ async def make_document(deps: Deps, user: User, install: InstallId) -> StackDocu
 
 
 async def show_stack(deps: Deps, user: User, install: InstallId) -> StackReply:
-    """Show the newest version of an install's Stack."""
+    """Show the version of an install's Stack that the customer runs, or the newest one."""
 
     def show(tx: Tx) -> StackReply:
         get_app_install(tx, user, install, Right.READ)
-        version = stacks.find_newest(tx, user.org, install)
+        version = find_current(tx, user.org, install)
         if version is None:
             raise NotFound("the install has no Stack yet")
         return StackReply(
@@ -187,6 +199,9 @@ async def report_stack(deps: Deps, who: RunnerIdentity, report: StackReport) -> 
         if not isinstance(install, AppInstall):
             raise NotFound("this runner's install runs no app")
         terms = read_terms(tx, who.org, install, texts)
+        if find_cloud_stack(install.target) is not None:
+            store_cloud_report(tx, deps, who, install, terms, report, texts)
+            return show_terms(terms)
         version = _find_version(tx, deps, who.org, install)
         store_customer_inputs(tx, deps, who.org, install.id, list_inputs(terms, report), who.name)
         owed = find_owed(terms, report)
@@ -205,7 +220,7 @@ async def resign_runner(deps: Deps, who: RunnerIdentity) -> Resigned:
 
     def resign(tx: Tx) -> None:
         installs.lock_install(tx, who.org, who.queue)
-        version = stacks.find_newest(tx, who.org, who.queue, lock=True)
+        version = find_current(tx, who.org, who.queue, lock=True)
         runner = runners.find_runner(tx, who.org, who.runner, lock=True)
         if version is None or runner is None:
             raise NotFound("this runner belongs to no Stack", hint="Its vendor can revoke it.")

@@ -270,6 +270,9 @@ class Writer:
 
     async def _work(self) -> None:
         while self._waiting:
+            if all(item.is_long for item in self._waiting):
+                # Callers that were just answered go on first, and may send short items.
+                await asyncio.sleep(0)
             batch = self._choose_batch()
             try:
                 outcomes, wakes = await greenlets.run(lambda: self._commit(batch))  # noqa: B023 - awaited here

@@ -1,6 +1,7 @@
 """Rows that a transaction has inserted but not yet sent to the database."""
 
 from collections.abc import Iterator
+from itertools import chain
 from typing import Any
 
 from sqlalchemy import Table
@@ -36,7 +37,8 @@ class UnflushedRows:
 
         The caller then sends them, and the database says what is wrong with them.
         """
-        added = {_find_key(table, row): dict(row) for row in rows}
+        keys = list_keys(table)
+        added = {tuple([row.get(name) for name in keys]): dict(row) for row in rows}
         present = self._tables.get(table, {})
         if len(added) < len(rows) or not present.keys().isdisjoint(added):
             return False
@@ -45,7 +47,8 @@ class UnflushedRows:
 
     def patch(self, table: Table, values: Values, keep_if_none: tuple[str, ...] = ()) -> bool:
         """Change the row with the key of these values; return whether there is one."""
-        row = self._tables.get(table, {}).get(_find_key(table, values))
+        key = tuple([values.get(name) for name in list_keys(table)])
+        row = self._tables.get(table, {}).get(key)
         if row is None:
             return False
         row.update(
@@ -66,13 +69,9 @@ class UnflushedRows:
             yield table, _fill(table, list(rows.values()))
 
 
-def _find_key(table: Table, row: Values) -> tuple[Any, ...]:
-    return tuple(row.get(name) for name in list_keys(table))
-
-
 def _fill(table: Table, rows: list[Row]) -> Rows:
     """Return the rows with the same columns, so that one insert writes them."""
-    names = dict.fromkeys(name for row in rows for name in row)
+    names = dict.fromkeys(chain.from_iterable(rows))
     if all(len(row) == len(names) for row in rows):
         return rows
     defaults = list_defaults(table)

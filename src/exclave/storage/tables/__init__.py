@@ -1,6 +1,7 @@
 """Table definitions by noun; importing this package makes every table known to the metadata."""
 
 from exclave.storage.tables import apps as apps
+from exclave.storage.tables import attest as attest
 from exclave.storage.tables import identity as identity
 from exclave.storage.tables import installs as installs
 from exclave.storage.tables import registry as registry

@@ -11,6 +11,7 @@ from sqlalchemy import (
     UniqueConstraint,
 )
 
+from exclave.domain.drift_findings import FindingState
 from exclave.domain.installs import (
     ApprovalOption,
     Drift,
@@ -37,6 +38,7 @@ installs = Table(
     PrimaryKeyConstraint("org_id", "id"),
     UniqueConstraint("org_id", "name"),
     of_org("id", "queues"),
+    Index("installs_by_id", "id"),  # for machines that have proved nothing: no org is known yet
 )
 
 app_installs = Table(
@@ -57,6 +59,9 @@ app_installs = Table(
     Column("toggles", Json),
     Column("overrides", Json),
     Column("config_by", Text),
+    Column("region", Text),
+    Column("account", Text),
+    Column("tenant", Text),
     PrimaryKeyConstraint("org_id", "install_id"),
     of_org("install_id", "installs"),
     of_org("app_id", "apps"),
@@ -126,6 +131,30 @@ install_parts = Table(
     of_org("install_id", "installs"),
 )
 
+drift_findings = Table(
+    "drift_findings",
+    metadata,
+    org_column(),
+    Column("id", Text, nullable=False),
+    Column("install_id", Text, nullable=False),
+    Column("part", Text, nullable=False),
+    Column("fingerprint", Text, nullable=False),
+    Column("address", Text, nullable=False),
+    Column("path", Text, nullable=False),
+    Column("change", Text, nullable=False),
+    Column("detail", Text, nullable=False),
+    Column("content", Text, nullable=False),
+    Column("state", EnumText(FindingState), nullable=False),
+    Column("first_at", Instant, nullable=False),
+    Column("last_at", Instant, nullable=False),
+    Column("changed_at", Instant, nullable=False),
+    Column("by", Text, nullable=False),
+    Column("reason", Text, nullable=False),
+    PrimaryKeyConstraint("org_id", "id"),
+    UniqueConstraint("org_id", "install_id", "part", "fingerprint"),
+    of_org("install_id", "installs"),
+)
+
 stack_versions = Table(
     "stack_versions",
     metadata,
@@ -138,6 +167,14 @@ stack_versions = Table(
     Column("outputs", Json, nullable=False),
     Column("created_at", Instant, nullable=False),
     Column("run_at", Instant),
+    Column("digest", Text),
+    Column("model", Json),
+    Column("files", Json),
+    Column("generator", Text),
+    Column("applied_digest", Text),
+    Column("applied_at", Instant),
+    Column("report", Json),
+    Column("beacon", Json),
     PrimaryKeyConstraint("org_id", "id"),
     UniqueConstraint("org_id", "install_id", "version"),
     of_org("install_id", "installs"),

@@ -9,8 +9,8 @@ from sqlalchemy import (
 
 metadata = MetaData()
 
-INSTANCE_TABLES = frozenset({"cluster", "signing_keys", "orgs"})
-"""Tables without a tenant; `orgs` is the tenants themselves."""
+INSTANCE_TABLES = frozenset({"attest_nonces", "cluster", "signing_keys", "orgs"})
+"""Tables without a tenant; `orgs` is the tenants, nonces are used before any is known."""
 
 
 def org_column() -> Column[str]:

@@ -63,6 +63,7 @@ class Shop:
 
 async def open_shop(world: World, **more: Any) -> Shop:
     wish = {"provision": more.pop("provision", False)}
+    wish |= {"region": "eu-west-1"} if more.get("cloud") == "aws" else {}
     app = await make_app(world.deps, world.user, **{"secrets": SECRETS, **more})
     made = await make_app_install(world.deps, world.user, "shop", **wish)
     return Shop(world.deps, world.clock, world.user, app, InstallId(made.id), made.workflow_id)

@@ -58,6 +58,25 @@ async def test_short_writes_overtake_a_long_one_but_not_for_ever(db: Database) -
     assert {"a23", "b23"} <= set(ended[ended.index("long") :])
 
 
+async def test_callers_that_were_answered_go_on_before_a_long_write_runs(db: Database) -> None:
+    order: list[str] = []
+
+    async def write(name: str, *, is_long: bool = False) -> None:
+        def run(tx: Tx) -> None:
+            order.append(f"{name} runs")
+            add(tx, name)
+
+        async def work() -> None:
+            await db.write(run)
+
+        await Measured(work(), LoopTime(is_long=is_long))
+        order.append(f"{name} answered")
+
+    await asyncio.gather(write("short"), write("long", is_long=True))
+
+    assert order == ["short runs", "short answered", "long runs", "long answered"]
+
+
 async def test_one_that_fails_takes_nobody_with_it(db: Database) -> None:
     def fail(tx: Tx) -> None:
         add(tx, "half")

@@ -1,7 +1,7 @@
 """A connection to SQLite, used without ceremony: statements take microseconds, so must we."""
 
 import sqlite3
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
 from typing import Any, TypeVar
@@ -136,8 +136,16 @@ class SqliteSession:
 
     def _run_each(self, sql: str, table: Table, names: tuple[str, ...], rows: Rows) -> None:
         converters = find_converters(table, names, _WORDS)
-        positions = [(names.index(name), convert) for name, convert in converters.items()]
-        bound = [_pick(row, names, positions) for row in rows]
+        columns = ([row[name] for row in rows] for name in names)
+        bound = list(
+            zip(
+                *(
+                    _convert_all(values, converters[name]) if name in converters else values
+                    for name, values in zip(names, columns, strict=True)
+                ),
+                strict=True,
+            )
+        )
         if len(bound) == 1:
             self._run(sql, bound[0])
             return
@@ -151,13 +159,15 @@ def _find_reader(kind: TypeEngine[Any]) -> Convert | None:
     return kind.dialect_impl(_WORDS).result_processor(_WORDS, None)
 
 
-def _pick(
-    row: Values, names: tuple[str, ...], positions: list[tuple[int, Callable[[Any], Any]]]
-) -> list[Any]:
-    values = [row[name] for name in names]
-    for position, convert in positions:
-        values[position] = convert(values[position])
-    return values
+def _convert_all(values: Sequence[Any], convert: Convert) -> list[Any]:
+    """Convert the values of a column; rows that share a value have it converted once."""
+    converted = []
+    last, result = values[0], convert(values[0])
+    for value in values:
+        if value is not last:
+            last, result = value, convert(value)
+        converted.append(result)
+    return converted
 
 
 @lru_cache
