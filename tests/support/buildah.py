@@ -37,10 +37,11 @@ def need_buildah() -> Path:
 def find_buildah() -> tuple[Path, str]:
     """Return the path of buildah, and why it is not there if it is not."""
     if found := shutil.which("buildah"):
-        return Path(found), ""
+        return Path(found), _run([found, "--version"], Path.cwd())
     with locked(_FOLDER):
         problem = "" if (_FOLDER / "ready").exists() else _unpack(_FOLDER)
-    return _FOLDER / "root" / _PROGRAM, problem
+    program = _FOLDER / "root" / _PROGRAM
+    return program, problem or _run([str(program), "--version"], Path.cwd())
 
 
 def copy_buildah(folder: Path) -> Path:
@@ -63,7 +64,8 @@ def _unpack(folder: Path) -> str:
         return problem
     root = folder / "root"
     for package in sorted(folder.glob("*.deb")):
-        subprocess.run([dpkg, "-x", package, root], check=True)
+        if problem := _run([dpkg, "-x", str(package), str(root)], folder):
+            return problem
         package.unlink()
     pip = [sys.executable, "-m", "pip", "install", "-q", "--disable-pip-version-check"]
     options = ["--no-deps", "--require-hashes", "--target", str(folder / "site"), "-r", str(LOCK)]
@@ -85,7 +87,10 @@ def _name_libraries(root: Path) -> str:
 
 def _run(argv: list[str], folder: Path) -> str:
     """Run a command; return what went wrong, or nothing."""
-    done = subprocess.run(
-        argv, cwd=folder, capture_output=True, text=True, timeout=300, check=False
-    )
+    try:
+        done = subprocess.run(
+            argv, cwd=folder, capture_output=True, text=True, timeout=300, check=False
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return f"`{argv[0]}` failed: {error}"
     return f"`{argv[0]}` failed: {done.stderr.strip()[-300:]}" if done.returncode else ""

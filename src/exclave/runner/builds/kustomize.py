@@ -10,6 +10,7 @@ from typing import Final
 
 from exclave.base.errors import Problem
 from exclave.base.json_values import Json
+from exclave.runner.builds.overlay_checks import NAMES, check_overlay
 from exclave.runner.builds.recipe import BuildWork, BuiltArtifact
 from exclave.runner.builds.source_checks import locate_folder
 from exclave.runner.builds.sources import FetchedFolder, fetch_folder
@@ -26,8 +27,10 @@ from exclave.wire.jobs import Reason
 from exclave.wire.specs import KustomizeOptions
 
 LAYER_TYPE: Final = "application/vnd.exclave.kubernetes_manifest.v1+yaml"
-_NAMES: Final = ("kustomization.yaml", "kustomization.yml", "Kustomization")
 _MOST_CHARS: Final = 2000
+_MOST_BYTES: Final = 16 << 20
+_NOWHERE: Final = "http://127.0.0.1:9"
+"""A proxy that is not there: a build reads what was fetched, and nothing else."""
 
 
 async def build_kustomize(work: BuildWork) -> BuiltArtifact:
@@ -79,9 +82,10 @@ def _prepare(context: JobContext, source: FetchedFolder, options: KustomizeOptio
     with context.workspace.touch():
         within = os.path.relpath(source.folder, source.root)
         overlay = locate_folder(source.root, os.path.normpath(f"{within}/{options.path}"))
-        if not any((overlay / name).is_file() for name in _NAMES):
+        if not any((overlay / name).is_file() for name in NAMES):
             message = f"`{options.path}` has no kustomization.yaml"
             raise WorkFailed(Reason.SOURCE_INVALID, message)
+        check_overlay(source.root, overlay)
         if not options.patches:
             return overlay
         patches = [_read_patch(source, name) for name in options.patches]
@@ -105,7 +109,7 @@ def _write_overlay(folder: Path, overlay: Path, patches: Sequence[str]) -> Path:
         "resources": [os.path.relpath(overlay, folder)],
         "patches": entries,
     }
-    write_private(folder / _NAMES[0], json.dumps(content).encode())
+    write_private(folder / NAMES[0], json.dumps(content).encode())
     return folder
 
 
@@ -114,8 +118,8 @@ async def _run(work: BuildWork, overlay: Path, options: KustomizeOptions) -> str
     tool = (await work.find_tool("kubectl")).path
     helm = (await work.find_tool("helm")).path if options.enable_helm else ""
     argv = kubectl.kustomize(tool, overlay, restrict=options.restrict, helm=helm)
-    command = Command(argv, context.build_env(), context.workspace.work)
-    printed = await context.capture(command, name="`kubectl kustomize`")
+    command = Command(argv, _close_env(context), context.workspace.work)
+    printed = await context.capture(command, name="`kubectl kustomize`", most_bytes=_MOST_BYTES)
     for line in printed.stderr.splitlines():
         context.log.system(line)
     if printed.code != 0:
@@ -123,3 +127,16 @@ async def _run(work: BuildWork, overlay: Path, options: KustomizeOptions) -> str
         why = complaint.replace(f"{context.workspace.work}/source/", "")[-_MOST_CHARS:]
         raise WorkFailed(Reason.SOURCE_INVALID, f"kustomize cannot build the overlay: {why}")
     return printed.stdout
+
+
+def _close_env(context: JobContext) -> dict[str, str]:
+    """Return an environment without git, which kustomize starts for bases, and without a network.
+
+    `check_overlay` refuses both before; this is for whatever it should overlook.
+    """
+    env = context.build_env()
+    nothing = context.workspace.folder / "no-programs"
+    nothing.mkdir(mode=0o755, exist_ok=True)
+    closed = dict.fromkeys(("HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy"), _NOWHERE)
+    kept = {name: value for name, value in env.items() if name.upper() != "NO_PROXY"}
+    return {**kept, **closed, "PATH": str(nothing), "GIT_ALLOW_PROTOCOL": "none"}

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
+from exclave.base.ids import Randomness, SystemRandomness
 from exclave.base.json_values import JsonObject
 from exclave.client.oci.client import ArtifactConfig
 from exclave.client.oci.documents import PushedManifest
@@ -72,6 +73,9 @@ class BuildTools:
     clouds: CloudLogins = field(default_factory=CloudLogins)
     secrets: SecretStore = field(default_factory=lambda: FileSecrets(None))
     """What Dockerfiles may mount."""
+    caches_layers: bool = True
+    """Whether layers of images are kept in the org's registry for the next build."""
+    randomness: Randomness = field(default_factory=SystemRandomness)
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,12 +5,12 @@ import re
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from exclave.base.addresses import is_private_literal
+from exclave.client.reach import Reach, Resolve, resolve_host
 from exclave.runner.commands import git
 from exclave.runner.commands.git import Argv
 from exclave.runner.git.credentials import forget, hand_over
 from exclave.runner.git.failures import explain_git
-from exclave.runner.git.private_networks import Resolve, choose_public_ip, resolve_host
+from exclave.runner.git.private_networks import check_literal, choose_ip
 from exclave.runner.git.urls import Address, Rewrite, resolve_address
 from exclave.runner.jobs.context import JobContext
 from exclave.runner.jobs.environment import ChildSettings, build_env
@@ -71,7 +71,7 @@ class GitFetcher:
         self._settings = settings
         self._children = children
         self._credentials = credentials
-        self._resolve = resolve
+        self._reach = Reach(allow_private=settings.allow_private, resolve=resolve)
 
     async def fetch(self, context: JobContext, source: GitSource) -> Checkout:
         """Write the source folder to the workspace; raise `WorkFailed` with a hint."""
@@ -105,13 +105,12 @@ class GitFetcher:
 
     async def _choose_ip(self, address: Address) -> str | None:
         """Return the IP address to pin; None where the operator or a proxy decides."""
-        if self._settings.allow_private or address.trusted or address.protocol == "file":
+        if address.trusted or address.protocol == "file":
             return None
         if self._children.proxy and address.protocol != "ssh":
-            if is_private_literal(address.host):
-                await choose_public_ip(address, _echo)
+            check_literal(address.host, allow_private=self._settings.allow_private)
             return None
-        return await choose_public_ip(address, self._resolve)
+        return await choose_ip(address, self._reach)
 
     async def _resolve_ref(self, context: JobContext, remote: _Remote, ref: str) -> str:
         if _COMMIT.fullmatch(ref):
@@ -213,8 +212,3 @@ def _name(argv: Argv) -> str:
             return word
         next(words, None)
     return ""
-
-
-async def _echo(host: str, port: int) -> list[str]:
-    del port
-    return [host]

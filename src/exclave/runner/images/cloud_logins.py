@@ -11,13 +11,14 @@ from exclave.base.clock import Clock
 from exclave.base.json_values import list_or_empty, object_or_empty, text_or_empty
 from exclave.base.secrets import Secret
 from exclave.client.oci.auth import Login, NoteToken
+from exclave.runner.cloud.exchange import CloudRefused, ask_cloud_json
+from exclave.runner.cloud.sigv4 import AwsKeys, SignedFor, sign_post
 from exclave.runner.images.references import ImageName
+from exclave.runner.jobs.identity import JobIdentity
 from exclave.runner.kube.access.aks import issue_aks_token
-from exclave.runner.kube.access.cloud_http import ask_cloud_json
 from exclave.runner.kube.access.clusters import Clouds
 from exclave.runner.kube.access.eks import assume_role, read_machine_keys
 from exclave.runner.kube.access.gke import issue_gke_token
-from exclave.runner.kube.access.sigv4 import SignedFor, sign_post
 from exclave.runner.kube.api.errors import AccessRefused
 from exclave.runner.outcomes import WorkFailed
 from exclave.wire.jobs import Reason
@@ -49,29 +50,37 @@ class CloudLogins:
         *,
         region: str = "",
         role: str = "",
+        identity: JobIdentity | None = None,
     ) -> Login:
-        """Return a login at the registry of an image, as a role if one is named; mask it."""
+        """Return a login at the registry of an image, as a role if one is named; mask it.
+
+        The role of a job wins over a named one.
+        """
         try:
             match registry:
                 case "ecr":
-                    login = await self._log_in_ecr(region, role, clock)
+                    login = await self._log_in_ecr(region, role, clock, identity)
                 case "gar":
-                    token = await issue_gke_token(role, clock, self.clouds.gcp)()
-                    login = Login(_GOOGLE_USER, token.value)
+                    login = Login(_GOOGLE_USER, await self._read_google(role, clock, identity))
                 case "acr":
-                    login = await self._log_in_acr(name, role, clock)
-        except AccessRefused as refused:
+                    login = await self._log_in_acr(name, role, clock, identity)
+        except (AccessRefused, CloudRefused) as refused:
             message = f"no login at {name.host}: {refused.message}. {refused.advice}".strip()
             raise WorkFailed(Reason.ACCESS_DENIED, message) from refused
         note(login.password)
         return login
 
-    async def _log_in_ecr(self, region: str, role: str, clock: Clock) -> Login:
+    async def _log_in_ecr(
+        self, region: str, role: str, clock: Clock, identity: JobIdentity | None
+    ) -> Login:
         if not region:
             raise AccessRefused("the region of the registry is not known")
-        keys = await read_machine_keys(self.clouds.aws)
-        if role:
-            keys = await assume_role(keys, role, region, clock, self.clouds.aws)
+        if identity is not None:
+            keys = AwsKeys(*await identity.read_keys())
+        else:
+            keys = await read_machine_keys(self.clouds.aws)
+            if role:
+                keys = await assume_role(keys, role, region, clock, self.clouds.aws)
         url = self.ecr or f"https://{name_ecr_api(region)}"
         headers = sign_post(
             keys,
@@ -85,12 +94,25 @@ class CloudLogins:
         first = next(iter(list_or_empty(reply.get("authorizationData"))), None)
         return _read_pair(text_or_empty(object_or_empty(first).get("authorizationToken")))
 
-    async def _log_in_acr(self, name: ImageName, client_id: str, clock: Clock) -> Login:
-        issued = await issue_aks_token(_AZURE_RESOURCE, client_id, clock, self.clouds.azure)()
+    async def _read_google(self, role: str, clock: Clock, identity: JobIdentity | None) -> Secret:
+        if identity is None:
+            return (await issue_gke_token(role, clock, self.clouds.gcp)()).value
+        return await identity.read_token()
+
+    async def _read_arm(self, client_id: str, clock: Clock, identity: JobIdentity | None) -> Secret:
+        if identity is None:
+            issue = issue_aks_token(_AZURE_RESOURCE, client_id, clock, self.clouds.azure)
+            return (await issue()).value
+        return await identity.read_token(_AZURE_RESOURCE)
+
+    async def _log_in_acr(
+        self, name: ImageName, client_id: str, clock: Clock, identity: JobIdentity | None
+    ) -> Login:
+        token = await self._read_arm(client_id, clock, identity)
         form = {
             "grant_type": "access_token",
             "service": name.host,
-            "access_token": issued.value.reveal(),
+            "access_token": token.reveal(),
         }
         reply = await ask_cloud_json(
             "POST",
@@ -99,10 +121,10 @@ class CloudLogins:
             headers={"Content-Type": _FORM},
             body=urlencode(form).encode(),
         )
-        token = text_or_empty(reply.get("refresh_token"))
-        if not token:
+        refresh = text_or_empty(reply.get("refresh_token"))
+        if not refresh:
             raise AccessRefused(f"the registry {name.host} answered without a token")
-        return Login(_AZURE_USER, Secret(token))
+        return Login(_AZURE_USER, Secret(refresh))
 
 
 def name_ecr_api(region: str) -> str:

@@ -12,21 +12,32 @@ from exclave.client.oci.client import Login, OciClient
 from exclave.client.oci.documents import CorruptContent
 from exclave.client.oci.repository import OciRepository
 from exclave.client.problems import RemoteProblem, Unreachable
+from exclave.client.reach import Reach
 from exclave.client.transport import Link, build_tls, open_transport
 from exclave.runner.images.references import ImageName
 from exclave.runner.outcomes import WorkFailed
 from exclave.wire.jobs import Reason
 
 _CONNECTIONS = 10
+_REACH = Reach()
 
 
 @asynccontextmanager
 async def open_image_repository(
-    link: Link, name: ImageName, login: Login | None, note_token: NoteToken, *, url: str = ""
+    link: Link,
+    name: ImageName,
+    login: Login | None,
+    note_token: NoteToken,
+    *,
+    url: str = "",
+    reach: Reach = _REACH,
 ) -> AsyncIterator[OciRepository]:
-    """Open the repository of an image; `url` is the address if it is not that of the name."""
+    """Open the repository of an image; `url` is the address if it is not that of the name.
+
+    Redirects and token servers, which registries name, have to be within reach too.
+    """
     own = replace(link, url=url or name.url)
-    transport = open_transport(own, build_tls(own), _CONNECTIONS)
+    transport = open_transport(own, build_tls(own), _CONNECTIONS, reach=reach)
     client = OciClient(own.url, None, transport, login=login, note_token=note_token)
     async with client:
         yield client.open_repository(name.path)

@@ -37,6 +37,7 @@ class Yard:
     tools: Mapping[str, Path] = field(default_factory=dict)
     timeout_s: float = 300.0
     keep_free_bytes: int = 0
+    caches_layers: bool = True
     cells: Cells | None = None
     """None: builds run as the user of the tests."""
 
@@ -46,6 +47,7 @@ class Yard:
         *,
         programs: bool = False,
         alien: bool = False,
+        part: str = "component:db",
         **docker: Any,
     ) -> Outcome:
         """Build from an uploaded folder, with programs of this machine or of another in it."""
@@ -57,14 +59,19 @@ class Yard:
             (folder / "app" / "alien").write_bytes(ALIEN)
             (folder / "app" / "alien").chmod(0o755)
         archive = upload(folder / "app", files)
-        return await self._run(folder, uploaded(archive, "."), archive, docker)
+        return await self._run(folder, uploaded(archive, "."), archive, docker, part)
 
     async def build_source(self, source: Mapping[str, Any], **docker: Any) -> Outcome:
         """Build from a source elsewhere."""
         return await self._run(self._make_folder(), source, b"", docker)
 
     async def _run(
-        self, folder: Path, source: Mapping[str, Any], archive: bytes, docker: Mapping[str, Any]
+        self,
+        folder: Path,
+        source: Mapping[str, Any],
+        archive: bytes,
+        docker: Mapping[str, Any],
+        part: str = "component:db",
     ) -> Outcome:
         tools = folder / "tools"
         tools.mkdir()
@@ -77,6 +84,7 @@ class Yard:
             tools=tools,
             secrets=self.secrets,
             keep_free_bytes=self.keep_free_bytes,
+            caches_layers=self.caches_layers,
         )
         if self.credentials:
             file = folder / "site" / "source-credentials.json"
@@ -85,6 +93,7 @@ class Yard:
         options = {"dockerfile": "Dockerfile", **docker}
         more = {
             "type": "image_build",
+            "part": part,
             "docker": options,
             "policies": self.policies,
             "timeout_s": self.timeout_s,

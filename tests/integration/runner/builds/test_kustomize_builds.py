@@ -100,7 +100,7 @@ async def test_an_overlay_in_git_reaches_its_base(tmp_path: Path) -> None:
         (
             {"k8s/overlays/prod/kustomization.yaml": "resources: [missing.yaml]"},
             OVERLAY,
-            "kustomize cannot build the overlay",
+            "kustomization.yaml: there is no `missing.yaml` in the source",
         ),
         (
             {
@@ -111,6 +111,7 @@ async def test_an_overlay_in_git_reaches_its_base(tmp_path: Path) -> None:
             OVERLAY,
             "is not in or below",
         ),
+        ({"k8s/base/web.yaml": "{"}, OVERLAY, "kustomize cannot build the overlay"),
     ],
 )
 async def test_a_broken_overlay_says_what_is_wrong(
@@ -137,6 +138,49 @@ async def test_files_outside_of_an_overlay_are_read_where_the_app_allows_it(
 
     assert outcome.state is OutcomeState.SUCCEEDED, outcome.message
     assert list_objects(site)[0][1]["data"]["web.yaml"] == DEPLOYMENT
+
+
+@pytest.mark.parametrize(
+    ("kustomization", "flaw"),
+    [
+        ("configMapGenerator: [{name: c, files: [../../../../../secret]}]", "leads out"),
+        ("configMapGenerator: [{name: c, files: [/etc/passwd]}]", "leads out"),
+        ("configMapGenerator: [{name: c, files: [link]}]", "leads out"),
+        ("resources: ['file://SOURCE']", "is fetched from elsewhere"),
+        ("resources: ['http://127.0.0.1:1/a.yaml']", "is fetched from elsewhere"),
+    ],
+)
+async def test_an_overlay_that_leads_out_of_the_source_is_refused_even_without_a_restrictor(
+    tmp_path: Path, kustomization: str, flaw: str
+) -> None:
+    (tmp_path / "secret").write_text("canary")
+    text = kustomization.replace("SOURCE", str(tmp_path / "repo"))
+    files = {**FILES, "k8s/overlays/prod/kustomization.yaml": text}
+    repo = make_repo(tmp_path / "repo", files)
+    (repo.path / "k8s" / "overlays" / "prod" / "link").symlink_to("/etc/passwd")
+    repo.commit({})
+    site = Site(tmp_path / "site", tools=need_kubectl().parent)
+    source = {"type": "git", "url": repo.url, "ref": "main", "directory": "k8s"}
+
+    outcome = await site.build(source, type="kustomize", kustomize={**OVERLAY, "restrict": False})
+
+    assert outcome.reason is Reason.SOURCE_INVALID, outcome.message
+    assert flaw in outcome.message
+    assert site.fake.pushed == []
+
+
+async def test_a_base_that_the_check_overlooks_is_not_fetched_either(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("exclave.runner.builds.kustomize.check_overlay", lambda *_: None)
+    base = make_repo(tmp_path / "base", {"kustomization.yaml": "resources: []\n"})
+    text = f"resources: ['file://{base.path}?ref=main']"
+    files = {**FILES, "k8s/overlays/prod/kustomization.yaml": text}
+
+    _, outcome = await build(tmp_path, files, OVERLAY)
+
+    assert outcome.reason is Reason.SOURCE_INVALID
+    assert "no 'git' program on path" in outcome.message
 
 
 async def test_a_chart_in_an_overlay_is_rendered_where_the_app_allows_it(tmp_path: Path) -> None:

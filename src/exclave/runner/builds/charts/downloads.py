@@ -10,8 +10,9 @@ import httpx
 
 from exclave.base.errors import Problem
 from exclave.client.oci.auth import Login
+from exclave.client.reach import AddressRefused, Reach, Resolve, resolve_host
 from exclave.client.transport import Link, build_tls, explain_failure, open_transport
-from exclave.runner.git.private_networks import Resolve, choose_public_ip, resolve_host
+from exclave.runner.git.private_networks import check_literal, choose_ip, explain_refusal
 from exclave.runner.git.urls import Address
 from exclave.runner.jobs.context import JobContext
 from exclave.runner.outcomes import WorkFailed
@@ -33,6 +34,11 @@ class ChartDownloads:
     allow_private: bool = False
     resolve: Resolve = resolve_host
 
+    @property
+    def reach(self) -> Reach:
+        """Where connections may go: checked again for each, because names change."""
+        return Reach(allow_private=self.allow_private, resolve=self.resolve)
+
     async def check_address(self, url: str) -> None:
         """Raise if a URL cannot be used, or if its host is a private one and those are refused."""
         parts = urlsplit(url)
@@ -40,9 +46,11 @@ class ChartDownloads:
             _refuse(
                 f"`{url[:200]}` is not the address of a chart repository: write https:// or oci://"
             )
-        if not self.allow_private and not self.link.proxy:
+        if self.link.proxy:
+            check_literal(parts.hostname, allow_private=self.allow_private)
+        else:
             port = parts.port or _PORTS[parts.scheme]
-            await choose_public_ip(Address(url, parts.scheme, parts.hostname, port), self.resolve)
+            await choose_ip(Address(url, parts.scheme, parts.hostname, port), self.reach)
 
     def find_credential(self, context: JobContext, url: str) -> Credential | None:
         """Return the credential of the longest matching prefix; its secrets are masked."""
@@ -53,7 +61,7 @@ class ChartDownloads:
 
     async def fetch(self, context: JobContext, url: str, target: Path, *, most: int) -> str:
         """Download a file; return the address that it came from after redirects."""
-        transport = open_transport(self.link, build_tls(self.link), 1)
+        transport = open_transport(self.link, build_tls(self.link), 1, reach=self.reach)
         first = urlsplit(url)
         async with httpx.AsyncClient(
             transport=transport, trust_env=False, timeout=_TIMEOUT
@@ -92,6 +100,8 @@ async def _fetch_once(
                     if size > most:
                         _refuse(f"`{url}` has more than {most >> 20} MiB")
                     out.write(chunk)
+    except AddressRefused as refused:
+        raise explain_refusal(refused) from refused
     except (httpx.HTTPError, httpx.InvalidURL) as error:
         problem: Problem = explain_failure(link, error)
         message = f"`{url}` cannot be fetched: {problem.message}"

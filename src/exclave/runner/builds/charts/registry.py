@@ -14,10 +14,12 @@ from exclave.client.oci.calls import OciCalls
 from exclave.client.oci.documents import MANIFEST, Manifest, read_document
 from exclave.client.oci.downloads import pull_blob
 from exclave.client.problems import RemoteProblem
+from exclave.client.reach import AddressRefused
 from exclave.client.transport import build_tls, open_transport
 from exclave.runner.builds.charts.downloads import ChartDownloads, make_login
 from exclave.runner.builds.charts.repository import FetchedChart
 from exclave.runner.builds.charts.versions import ChartVersion, choose_version
+from exclave.runner.git.private_networks import explain_refusal
 from exclave.runner.helm.packages import CONFIG_TYPE, LAYER_TYPE
 from exclave.runner.jobs.context import JobContext
 from exclave.runner.outcomes import WorkFailed
@@ -48,6 +50,8 @@ async def fetch_from_registry(
         await pull_blob(calls, source.chart, layers[0], target)
     except RemoteProblem as problem:
         raise _explain(problem, source) from problem
+    except AddressRefused as refused:
+        raise explain_refusal(refused) from refused
     finally:
         await calls.close()
     url = f"{source.url.rstrip('/')}/{source.chart}@{digest}"
@@ -60,7 +64,8 @@ def _open(downloads: ChartDownloads, context: JobContext, source: ChartSource) -
     link = replace(downloads.link, url=f"{scheme}://{parts.netloc}{parts.path}")
     login = make_login(downloads.find_credential(context, source.url))
     authorization = Authorization(None, login, lambda token: context.log.hide([token]))
-    return OciCalls(link.url, authorization, open_transport(link, build_tls(link), 4))
+    transport = open_transport(link, build_tls(link), 4, reach=downloads.reach)
+    return OciCalls(link.url, authorization, transport)
 
 
 async def _choose_tag(calls: OciCalls, source: ChartSource) -> str:

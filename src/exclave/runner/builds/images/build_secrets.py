@@ -3,6 +3,7 @@
 import asyncio
 import zlib
 from collections.abc import Iterator, Mapping
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Final
 
@@ -49,32 +50,50 @@ async def forget_secrets(work: BuildWork, files: Mapping[str, Path]) -> None:
 
 async def refuse_leaks(work: BuildWork, layout: Path, names: list[str]) -> None:
     """Raise if a layer or the config of the image has the value of a secret in it."""
+    leaked = await find_leak(work, layout / "blobs" / "sha256", names, of_job=True)
+    if leaked:
+        message = (
+            f"the image would contain the secret `{leaked}`, for everybody to read: an"
+            " instruction of the Dockerfile writes it to a file or a variable"
+        )
+        raise WorkFailed(Reason.SOURCE_INVALID, message)
+
+
+async def find_leak(
+    work: BuildWork, folder: Path, names: list[str], *, of_job: bool = False
+) -> str:
+    """Return the name of a secret whose value is in a file of a folder; empty if there is none.
+
+    `of_job` says that the folder is the job's, and is read with the rights of its user.
+    """
     values = await work.tools.secrets.fetch(names)
-    if values:
-        await asyncio.to_thread(_search, work, layout, values)
+    if not values:
+        return ""
+
+    def search() -> str:
+        with work.context.workspace.touch() if of_job else nullcontext():
+            return _search(work, folder, values)
+
+    return await asyncio.to_thread(search)
 
 
-def _search(work: BuildWork, layout: Path, values: Mapping[str, Secret]) -> None:
+def _search(work: BuildWork, folder: Path, values: Mapping[str, Secret]) -> str:
     needles = {
         name: data
         for name, value in values.items()
         if len(data := value.reveal().encode()) >= _LEAST
     }
     longest = max((len(data) for data in needles.values()), default=0)
-    with work.context.workspace.touch():
-        for blob in sorted((layout / "blobs" / "sha256").iterdir()):
-            before = b""
-            for piece in _read_plain(blob):
-                work.context.check("the search for secrets")
-                text = before + piece
-                leaked = next((name for name, data in needles.items() if data in text), None)
-                if leaked is not None:
-                    message = (
-                        f"the image would contain the secret `{leaked}`, for everybody to read: an"
-                        " instruction of the Dockerfile writes it to a file or a variable"
-                    )
-                    raise WorkFailed(Reason.SOURCE_INVALID, message)
-                before = text[-longest:]
+    for blob in sorted(folder.iterdir()):
+        before = b""
+        for piece in _read_plain(blob):
+            work.context.check("the search for secrets")
+            text = before + piece
+            leaked = next((name for name, data in needles.items() if data in text), None)
+            if leaked is not None:
+                return leaked
+            before = text[-longest:]
+    return ""
 
 
 def _read_plain(blob: Path) -> Iterator[bytes]:

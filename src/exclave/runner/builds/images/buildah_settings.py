@@ -5,8 +5,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
-from exclave.base.json_values import Json, JsonObject
+from exclave.base.json_values import Json
 from exclave.runner.builds.charts.downloads import make_login
+from exclave.runner.builds.images.layer_proxy import LayerProxy
 from exclave.runner.builds.recipe import BuildWork
 from exclave.runner.images.references import parse_image
 from exclave.runner.outcomes import WorkFailed
@@ -25,10 +26,16 @@ insecure = true
 _LOOPBACK_HOSTS: Final = ("127.0.0.1", "localhost")
 
 
-def write_settings(work: BuildWork, stores: Path, bases: list[str]) -> None:
+def write_settings(
+    work: BuildWork, stores: Path, bases: list[str], cache: LayerProxy | None = None
+) -> None:
     """Make the folder of the stores, with the settings in it."""
     hosts = {base.partition("/")[0] for base in bases}
     local = [host for host in sorted(hosts) if host.partition(":")[0] in _LOOPBACK_HOSTS]
+    logins = _list_logins(work, bases)
+    if cache is not None:
+        local.append(cache.host)
+        logins[cache.host] = {"auth": cache.login.write_basic().removeprefix("Basic ")}
     registries = _REGISTRIES + "".join(_LOOPBACK.format(host=host) for host in local)
     workspace = work.context.workspace
     with workspace.touch():
@@ -36,7 +43,7 @@ def write_settings(work: BuildWork, stores: Path, bases: list[str]) -> None:
     workspace.write(stores / "policy.json", json.dumps(_POLICY).encode())
     workspace.write(stores / "registries.conf", registries.encode())
     workspace.write(stores / "storage.conf", _STORAGE.encode())
-    workspace.write(stores / "auth.json", json.dumps(_list_logins(work, bases)).encode())
+    workspace.write(stores / "auth.json", json.dumps({"auths": logins}).encode())
 
 
 def build_buildah_env(work: BuildWork, stores: Path) -> Mapping[str, str]:
@@ -54,7 +61,7 @@ def build_buildah_env(work: BuildWork, stores: Path) -> Mapping[str, str]:
     )
 
 
-def _list_logins(work: BuildWork, bases: list[str]) -> JsonObject:
+def _list_logins(work: BuildWork, bases: list[str]) -> dict[str, Json]:
     """Return the logins for base images that the build runner holds, as buildah reads them."""
     auths: dict[str, Json] = {}
     for base in bases:
@@ -66,4 +73,4 @@ def _list_logins(work: BuildWork, bases: list[str]) -> JsonObject:
         login = make_login(charts.find_credential(work.context, f"{name.url}/{name.path}"))
         if login is not None:
             auths[name.host] = {"auth": login.write_basic().removeprefix("Basic ")}
-    return {"auths": auths}
+    return auths

@@ -3,6 +3,8 @@
 import asyncio
 import posixpath
 import shutil
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, NoReturn
 
@@ -16,12 +18,14 @@ from exclave.runner.builds.images.build_secrets import (
     write_secrets,
 )
 from exclave.runner.builds.images.buildah_settings import build_buildah_env, write_settings
+from exclave.runner.builds.images.canonical import make_canonical
 from exclave.runner.builds.images.dockerfile import (
     explain_failure,
     list_base_images,
     read_instructions,
 )
 from exclave.runner.builds.images.emulation import list_foreign
+from exclave.runner.builds.images.layer_cache import LayerCache, open_layer_cache, save_layers
 from exclave.runner.builds.recipe import BuildWork, BuiltArtifact
 from exclave.runner.builds.sbom.attach import attach_sbom
 from exclave.runner.builds.sbom.images import read_image_contents
@@ -40,6 +44,18 @@ from exclave.wire.specs import DockerOptions
 
 _MOST_DOCKERFILE: Final = 1 << 20
 _MOST_OUTPUT: Final = 8 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class _Plan:
+    """What buildah is told, beside the options of the job."""
+
+    program: str
+    dockerfile: Path
+    context: Path
+    text: str
+    bases: list[str]
+    secrets: Mapping[str, Path]
 
 
 async def build_image(work: BuildWork) -> BuiltArtifact:
@@ -71,35 +87,73 @@ async def _build(
     context = work.context
     program = _find_program(work)
     copied = await asyncio.to_thread(_locate_context, work, fetched.folder, options.context)
-    stores, layout = context.workspace.work / "stores", context.workspace.work / "layout"
-    await asyncio.to_thread(write_settings, work, stores, bases)
-    env = build_buildah_env(work, stores)
     if options.build_args:
         context.log.system(f"build args: {', '.join(sorted(options.build_args))}")
     secrets = await write_secrets(work, options.secrets)
+    plan = _Plan(program, fetched.folder / options.dockerfile, copied, text, bases, secrets)
+    layout = context.workspace.work / "layout"
+    async with open_layer_cache(work, options) as cache:
+        try:
+            stores = await _build_in_stores(work, options, plan, cache)
+        finally:
+            await forget_secrets(work, secrets)
+        is_list = len(options.platforms) > 1
+        export = buildah.export(program, stores, layout, is_list=is_list)
+        env = build_buildah_env(work, stores)
+        written = await context.capture(
+            Command(export, env, copied, as_root=True), name="the export of the image"
+        )
+        if written.code != 0:
+            _refuse(f"buildah could not write the image: {written.stderr.strip()[-500:]}")
+        await asyncio.to_thread(_make_canonical, work, layout)
+        await refuse_leaks(work, layout, options.secrets)
+        if cache is not None:
+            await context.guard(save_layers(work, cache, options.secrets), name="the layer cache")
+    return layout
+
+
+async def _build_in_stores(
+    work: BuildWork, options: DockerOptions, plan: _Plan, cache: LayerCache | None
+) -> Path:
+    """Build and return the folder of the stores; without layers if these fill the disk."""
+    try:
+        return await _build_once(work, options, plan, cache)
+    except WorkFailed as failed:
+        if cache is None or failed.reason is not Reason.DISK_FULL:
+            raise
+        work.context.log.system("layers need more of the disk than there is: built without them")
+    remove = ("rm", "-rf", str(work.context.workspace.work / "stores"))
+    env = work.context.build_env()
+    await work.context.run(Command(remove, env, plan.context, as_root=True), name="the clean-up")
+    await asyncio.to_thread(cache.drop)
+    return await _build_once(work, options, plan, None)
+
+
+async def _build_once(
+    work: BuildWork, options: DockerOptions, plan: _Plan, cache: LayerCache | None
+) -> Path:
+    stores = work.context.workspace.work / "stores"
+    proxy = None if cache is None else cache.proxy
+    await asyncio.to_thread(write_settings, work, stores, plan.bases, proxy)
     argv = buildah.build(
-        program,
+        plan.program,
         stores,
-        copied,
-        dockerfile=fetched.folder / options.dockerfile,
+        plan.context,
+        dockerfile=plan.dockerfile,
         args=options.build_args,
         target=options.target,
         platforms=options.platforms,
-        secrets=secrets,
+        secrets=plan.secrets,
+        cache="" if proxy is None else proxy.repository,
     )
-    try:
-        await _run_build(work, Command(argv, env, copied, as_root=True), text, options)
-    finally:
-        await forget_secrets(work, secrets)
-    is_list = len(options.platforms) > 1
-    export = buildah.export(program, stores, layout, is_list=is_list)
-    written = await context.capture(
-        Command(export, env, copied, as_root=True), name="the export of the image"
-    )
-    if written.code != 0:
-        _refuse(f"buildah could not write the image: {written.stderr.strip()[-500:]}")
-    await refuse_leaks(work, layout, options.secrets)
-    return layout
+    env = build_buildah_env(work, stores)
+    await _run_build(work, Command(argv, env, plan.context, as_root=True), plan.text, options)
+    return stores
+
+
+def _make_canonical(work: BuildWork, layout: Path) -> None:
+    with work.context.workspace.touch():
+        make_canonical(layout)
 
 
 async def _run_build(work: BuildWork, command: Command, text: str, options: DockerOptions) -> None:

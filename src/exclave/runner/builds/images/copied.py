@@ -38,6 +38,7 @@ async def copy_image(work: BuildWork) -> BuiltArtifact:
         name,
         await _log_in(work, source, name),
         lambda token: work.context.log.hide([token]),
+        reach=work.tools.charts.reach,
     )
     try:
         async with opened as repository:
