@@ -15,6 +15,7 @@ from exclave.runner.executors.helm import HelmExecutor
 from exclave.runner.helm.packages import pack_chart
 from exclave.runner.jobs.artifacts import Puller
 from exclave.runner.jobs.environment import ChildSettings
+from exclave.runner.jobs.identity import JobIdentity
 from exclave.runner.kube.api.connection import Connection
 from exclave.runner.tools.finder import ToolFinder, ToolSettings
 from exclave.wire.kubernetes import ClusterRef, HelmSpec
@@ -200,8 +201,13 @@ class HelmHarness(TerraformHarness):
         assert not check or done.returncode == 0, done.stderr
         return done.stdout if check else done.stderr
 
-    async def _connect(self, cluster: ClusterRef, fill: Callable[[str], str]) -> Connection:
-        del cluster, fill
+    async def _connect(
+        self,
+        cluster: ClusterRef,
+        fill: Callable[[str], str],
+        identity: JobIdentity | None = None,
+    ) -> Connection:
+        del cluster, fill, identity
         return make_connection(self.cluster, self.server)
 
     @asynccontextmanager

@@ -1,8 +1,8 @@
 """A kubelet that runs nothing: it is a node of the test cluster and reports what pods would do.
 
 `python -m tests.support.kubelet` finds its cluster by `KUBECONFIG` and ends with the program that
-started it. What it reports about a pod is in `pods.py`. Logs can be read (`kubectl logs`); `exec`
-and `port-forward` are not served.
+started it. What it reports about a pod is in `pods.py`. Logs can be read (`kubectl logs`), and
+`kubectl exec` ends as an annotation of the pod says (`kubelet_exec.py`); `port-forward` is not served.
 """
 
 import asyncio
@@ -21,6 +21,7 @@ import httpx
 
 from exclave.base.json_values import Json, JsonObject
 from tests.support.certificates import make_certificate
+from tests.support.kubelet_exec import read_result, serve_exec
 from tests.support.pods import Failure, Pod, list_events, make_started, make_status, now
 
 NODE = "node-1"
@@ -50,7 +51,7 @@ class Kubelet:
         """Be a node until the process ends."""
         with tempfile.TemporaryDirectory() as folder:
             _, tls = make_certificate(Path(folder))
-        server = await asyncio.start_server(self._serve_log, "127.0.0.1", 0, ssl=tls)
+        server = await asyncio.start_server(self._serve, "127.0.0.1", 0, ssl=tls)
         await self._join(server.sockets[0].getsockname()[1])
         await asyncio.gather(self._beat(), self._follow())
 
@@ -194,13 +195,33 @@ class Kubelet:
         if answer.status_code not in {200, 201, 404, 409} and "terminating" not in answer.text:
             print(f"kubelet: {method} {path}: {answer.text}", file=sys.stderr, flush=True)
 
-    async def _serve_log(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """Answer `GET /containerLogs/NAMESPACE/POD/CONTAINER?tailLines=N&limitBytes=N`."""
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Answer a request for the log of a container, or for a command in it."""
         target = urlsplit((await reader.readline()).decode().split(" ")[1])
         while (await reader.readline()).strip():
             pass
-        asked = {name: values[-1] for name, values in parse_qs(target.query).items()}
-        match target.path.split("/")[1:]:
+        query = parse_qs(target.query)
+        asked = {name: values[-1] for name, values in query.items()}
+        try:
+            match target.path.split("/")[1:]:
+                case ["exec", namespace, name, *_] if self._find_exec(namespace, name):
+                    annotation = self._find_exec(namespace, name)
+                    result = read_result(annotation, query.get("command", []))
+                    await serve_exec(reader, writer, asked, result)
+                case path:
+                    await self._send_log(writer, path, asked)
+        finally:
+            writer.close()
+
+    def _find_exec(self, namespace: str, name: str) -> str:
+        pod = self._pods.get((namespace, name))
+        return "" if pod is None else pod.metadata.annotations.get("bed/exec", "")
+
+    async def _send_log(
+        self, writer: asyncio.StreamWriter, path: list[str], asked: dict[str, str]
+    ) -> None:
+        """Answer `GET /containerLogs/NAMESPACE/POD/CONTAINER?tailLines=N&limitBytes=N`."""
+        match path:
             case ["containerLogs", namespace, name, _] if (namespace, name) in self._pods:
                 text = self._pods[namespace, name].log
             case _:
@@ -212,7 +233,6 @@ class Kubelet:
         head = f"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: {len(body)}\r\n"
         writer.write(f"{head}Connection: close\r\n\r\n".encode() + body)
         await writer.drain()
-        writer.close()
 
 
 def _of(pod: Pod, status: JsonObject) -> JsonObject:

@@ -76,7 +76,7 @@ def open_site(folder: Path, cluster: Cluster) -> Iterator[KubernetesSite]:
     with serve_registry(folder / "registry") as url:
         repository = f"{url.removeprefix('http://')}/library/nginx"
         push_stand_in(url, folder)
-        path = _provide_buildah(app)
+        path = provide_buildah(app)
         edit(app, "components/image.toml", SOURCE, repository)
         options = ("--kubeconfig", str(cluster.kubeconfig), "--registry", f"{url}/{INSTALL}")
         env = {"TOOLS": str(tools), "GIT_ALLOW_PRIVATE": "true", "PATH": path}
@@ -89,12 +89,15 @@ def push_stand_in(url: str, folder: Path) -> None:
     asyncio.run(_push_stand_in(url, folder))
 
 
-def _provide_buildah(app: Path) -> str:
+def provide_buildah(app: Path) -> str:
     """Return a PATH with buildah; without one, let the app take the base image as it is."""
     program, problem = find_buildah()
     if not problem:
         return f"{program.parent}{os.pathsep}{os.environ['PATH']}"
-    print(f"buildah is missing, so the example does not build its image: {problem}", flush=True)
+    print(
+        f"There is no buildah ({problem}): the image is not built, the base image is deployed as it is.",
+        flush=True,
+    )
     (app / "components" / "image.toml").write_text(NOT_BUILT)
     return os.environ["PATH"]
 

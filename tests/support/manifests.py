@@ -7,6 +7,7 @@ from typing import Any
 from exclave.runner.executors.deploy_kit import ClusterKit
 from exclave.runner.executors.manifest import ManifestExecutor
 from exclave.runner.jobs.executor import StopRequest
+from exclave.runner.jobs.identity import JobIdentity
 from exclave.runner.kube.api.client import ClusterClient
 from exclave.runner.kube.api.connection import Connection
 from exclave.wire.kubernetes import ClusterRef, ManifestSpec
@@ -89,7 +90,8 @@ class ManifestHarness:
 
     async def deploy(self, manifest: str, **more: Any) -> Ran:
         """Plan and apply a text."""
-        planned = await self.plan(manifest)
+        place = {"namespace": more["namespace"]} if "namespace" in more else {}
+        planned = await self.plan(manifest, **place)
         assert planned.outcome.state == "succeeded", planned.text
         return await self.apply(planned, **more)
 
@@ -138,8 +140,13 @@ class ManifestHarness:
         """Return the readable document of a plan."""
         return await self.base.read_plan(planned)
 
-    async def _connect(self, cluster: ClusterRef, fill: Callable[[str], str]) -> Connection:
-        del cluster, fill
+    async def _connect(
+        self,
+        cluster: ClusterRef,
+        fill: Callable[[str], str],
+        identity: JobIdentity | None = None,
+    ) -> Connection:
+        del cluster, fill, identity
         return self.connection or make_connection(self.cluster, self.server, self._count)
 
     def _count(self) -> None:

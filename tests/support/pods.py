@@ -5,6 +5,7 @@ Annotations of a pod template choose the way:
 - `bed/fail`: one of `Failure`; without it, the pod runs, or has succeeded if it is one of a Job.
 - `bed/delay`: seconds in which the pod runs without being ready, before that happens.
 - `bed/log`: what its containers have printed.
+- `bed/exec`: how a command in it ends, such as `0 ready` or `1 no route`; without it, none is served.
 """
 
 from collections.abc import Iterator, Sequence

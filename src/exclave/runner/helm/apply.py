@@ -32,7 +32,7 @@ from exclave.runner.kube.changes.going_back import (
 from exclave.runner.kube.changes.known import DEFINITION
 from exclave.runner.kube.changes.ownership import read_uid
 from exclave.runner.kube.changes.parallel import run_all
-from exclave.runner.kube.changes.plan_file import PlanFile, read_plan_file
+from exclave.runner.kube.changes.plan_file import PlanFile, list_touched, read_plan_file
 from exclave.runner.kube.changes.reading import place_objects
 from exclave.runner.kube.changes.removal import RemovedObject, Remover, describe_leftovers
 from exclave.runner.kube.changes.state import (
@@ -48,7 +48,7 @@ from exclave.runner.kube.pull_secrets import list_pull_namespaces
 from exclave.runner.kube.rollouts.downtime import check_downtime, count_endpoints
 from exclave.runner.kube.rollouts.ready import needs_wait
 from exclave.runner.kube.rollouts.waiting import RolloutWait, fail_rollout
-from exclave.runner.outcomes import WorkFailed
+from exclave.runner.outcomes import Stopped, WorkFailed
 from exclave.runner.plans.sealed_plans import fetch_plan
 from exclave.wire.jobs import OutcomeState, Reason
 from exclave.wire.runner import Outcome
@@ -111,7 +111,8 @@ async def apply_release(job: HelmContext, note: Note) -> Outcome:
             if mark is None or not goes_back(failure, mark):
                 raise
             raise await _go_back(job, mark, failure, note) from failure
-    outputs = await collect_outputs(job, approved.release, approved.plan.objects, final)
+    collecting = collect_outputs(job, approved.release, approved.plan.objects, final)
+    outputs = await job.context.guard(collecting, name="the reading of the outputs")
     return Outcome(
         state=OutcomeState.SUCCEEDED,
         reason=Reason.COMPLETED,
@@ -125,13 +126,8 @@ async def _go_back(job: HelmContext, mark: PlanMark, failure: WorkFailed, note: 
     job.context.log.system(failure.message)
     job.context.log.system(f"going back to the plan {shorten(mark.digest)}")
     try:
-        facts = await read_facts(job)
-        ref = PlanRef(execution_id=mark.execution, digest=mark.digest)
-        rendering, release = await open_earlier(job, facts, ref)
-        compared = await compare_release(job, facts.state, facts.records, rendering, release.crds)
-        release = replace(release, crds=[wanted for wanted, _ in compared.crds])
-        plan = make_plan_file(job, facts.state, compared, release)
-        await _apply(job, Approved(plan, release, mark, facts.state, is_return=True), note)
+        earlier = await job.context.guard(_plan_return(job, mark), name="the plan to go back")
+        await _apply(job, earlier, note)
     except WorkFailed as problem:
         return describe_return(failure, mark, problem.message)
     except Problem as problem:
@@ -139,22 +135,36 @@ async def _go_back(job: HelmContext, mark: PlanMark, failure: WorkFailed, note: 
     return describe_return(failure, mark)
 
 
+async def _plan_return(job: HelmContext, mark: PlanMark) -> Approved:
+    """Return the plan of what was deployed before, compared with the cluster as it is now."""
+    facts = await read_facts(job)
+    ref = PlanRef(execution_id=mark.execution, digest=mark.digest)
+    rendering, release = await open_earlier(job, facts, ref)
+    compared = await compare_release(job, facts.state, facts.records, rendering, release.crds)
+    release = replace(release, crds=[wanted for wanted, _ in compared.crds])
+    plan = make_plan_file(job, facts.state, compared, release)
+    return Approved(plan, release, mark, facts.state, is_return=True)
+
+
 async def _apply(job: HelmContext, approved: Approved, note: Note) -> KubeState:
-    state = await _begin_state(job, approved)
+    """Change the cluster step by step; every step that asks somebody observes a stop."""
+    guard = job.context.guard
+    state = await guard(_begin_state(job, approved), name="the storing of the state")
     objects = approved.plan.objects
     async with count_endpoints(job.client, job.context.clock, objects) as count_downtimes:
-        await job.context.guard(_prepare(job, approved, note), name="the preparation")
-        later = await job.pull_secrets.write_all(_list_pulling(job, approved))
+        await guard(_prepare(job, approved, note), name="the preparation")
+        pulling = job.pull_secrets.write_all(_list_pulling(job, approved))
+        later = await guard(pulling, name="the login of the registry")
         await _run_helm(job, approved)
-        await job.pull_secrets.write_all(later)
+        await guard(job.pull_secrets.write_all(later), name="the login of the registry")
         failure = await _wait_ready(job, approved)
         downtimes = count_downtimes()
         if not approved.is_return:
             failure = failure or await _watch_health(job, approved)
     if failure is None:
         await _prune(job, approved, note)
-        await _verify(job, approved)
-    final = await _end_state(job, approved, state, is_healthy=failure is None)
+        await guard(_verify(job, approved), name="the check of the release")
+    final = await _end_state(job, approved, state, failure)
     if failure is not None:
         raise failure
     is_refused = job.spec.wait.no_downtime and not approved.is_return
@@ -183,7 +193,8 @@ async def _check_fresh(job: HelmContext, approved: Approved) -> None:
 async def _begin_state(job: HelmContext, approved: Approved) -> KubeState:
     """Store the union of old and planned objects, so that a crash leaves a superset."""
     mark = approved.mark._replace(revision=approved.release.revision + 1)
-    planned = [wanted.id for wanted in (*approved.release.crds, *approved.plan.objects)]
+    crds = [wanted.id for wanted in approved.release.crds]
+    planned = [*crds, *list_touched(approved.plan)]
     state = unite(approved.state, planned, mark)
     made = tuple(dict.fromkeys([*state.namespaces_made, *approved.plan.namespaces]))
     pulled = tuple(dict.fromkeys([*state.pull_secrets, *_list_pulling(job, approved)]))
@@ -240,7 +251,9 @@ async def _run_helm(job: HelmContext, approved: Approved) -> None:
     printed = await job.run_helm("upgrade", argv, planned.driver)
     if printed.code != 0:
         failure = explain_helm("upgrade", printed, job.context.mask)
-        raise await explain_hook(job, planned.driver, failure)
+        raise await job.context.guard(
+            explain_hook(job, planned.driver, failure), name="the inquiry about the hook"
+        )
 
 
 def _write_labels(job: HelmContext, approved: Approved) -> Mapping[str, str]:
@@ -324,6 +337,19 @@ async def _verify(job: HelmContext, approved: Approved) -> None:
 
 
 async def _end_state(
+    job: HelmContext, approved: Approved, state: KubeState, failure: WorkFailed | None
+) -> KubeState:
+    """Store the final state; if time runs out over it, why the rollout failed is not forgotten."""
+    storing = _store_state(job, approved, state, is_healthy=failure is None)
+    try:
+        return await job.context.guard(storing, name="the storing of the state")
+    except Stopped:
+        if failure is not None and job.context.stop.reason is None:
+            raise failure from None
+        raise
+
+
+async def _store_state(
     job: HelmContext, approved: Approved, state: KubeState, *, is_healthy: bool
 ) -> KubeState:
     """Store the objects of the release with their uids; a failed rollout keeps the union.

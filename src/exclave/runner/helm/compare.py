@@ -11,12 +11,12 @@ from exclave.runner.helm.records import ReleaseRecord, list_since_deployed
 from exclave.runner.helm.render import Rendering
 from exclave.runner.helm.rendered import read_release
 from exclave.runner.kube.api.discovery import Discovery
-from exclave.runner.kube.api.objects import ObjectId
 from exclave.runner.kube.changes.cleaning import clean
 from exclave.runner.kube.changes.compare import Comparison, list_refusals
 from exclave.runner.kube.changes.fields import FieldChange, list_changes
 from exclave.runner.kube.changes.known import compare_known
 from exclave.runner.kube.changes.model import ObjectChange, WantedObject
+from exclave.runner.kube.changes.namespaces import find_lasting_namespace
 from exclave.runner.kube.changes.reading import list_made_kinds, place_objects
 from exclave.runner.kube.changes.state import KubeState, StateObject, key_of
 from exclave.runner.outcomes import WorkFailed
@@ -107,7 +107,7 @@ async def compare_release(
 async def find_new_namespaces(job: HelmContext) -> list[str]:
     """Return the release's namespace if it does not exist yet."""
     name = job.spec.namespace
-    live = await job.client.get(ObjectId("", "v1", "Namespace", "", name))
+    live = await find_lasting_namespace(job.client, job.context.clock, name)
     return [name] if live is None else []
 
 

@@ -13,6 +13,7 @@ from exclave.runner.helm.values import write_values
 from exclave.runner.jobs.context import Captured, JobContext
 from exclave.runner.jobs.placeholders import Filler
 from exclave.runner.kube.api.client import ClusterClient
+from exclave.runner.kube.changes.marked import add_marked
 from exclave.runner.kube.changes.state import KubeState
 from exclave.runner.kube.changes.state_session import StateSession
 from exclave.runner.kube.health.probes import RunInPod
@@ -64,11 +65,17 @@ class HelmContext:
         return self.context.workspace.work / "chart"
 
     async def read_state(self) -> KubeState:
-        """Return the state of the part, see `StateSession.read`."""
+        """Return the state of the part, see `StateSession.read`.
+
+        Of a part that is adopted, it has what lives in the cluster too, in case it was lost.
+        """
         spec = self.spec
-        return await self.state.read(
+        state = await self.state.read(
             "helm", spec.namespace, spec.release, any_cluster=spec.takes_any_cluster
         )
+        if not spec.adopt:
+            return state
+        return await add_marked(self.client, self.owner, state, self.context.log.system)
 
     async def run_helm(self, name: str, argv: Argv, driver: Driver) -> Captured:
         """Run helm against the cluster's proxy; its errors are in the log, its answer is not."""

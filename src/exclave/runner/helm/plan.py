@@ -75,7 +75,11 @@ async def read_facts(job: HelmContext) -> ReleaseFacts:
         driver, records = await find_driver(job.client, spec.driver, spec.namespace, spec.release)
         try:
             recovery = decide_recovery(
-                records, job.queue, destroy=spec.destroy, take_over=spec.take_over_release
+                records,
+                job.queue,
+                removing=state.removing,
+                destroy=spec.destroy,
+                take_over=spec.take_over_release,
             )
         except WorkFailed as busy:
             if attempt == _BUSY_TRIES:
@@ -183,6 +187,7 @@ async def hand_in(
     return end_plan(
         document,
         {"digest": digest, "noop": is_noop, "serial": state.serial, "lineage": state.lineage},
+        reports_drift=job.spec.scan,
     )
 
 

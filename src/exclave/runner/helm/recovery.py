@@ -12,6 +12,7 @@ from exclave.runner.helm.records import (
     mark_failed,
 )
 from exclave.runner.kube.api.client import ClusterClient
+from exclave.runner.kube.changes.state import PlanMark
 from exclave.runner.outcomes import WorkFailed
 from exclave.wire.jobs import Reason
 
@@ -33,12 +34,19 @@ class Recovery:
 
 
 def decide_recovery(
-    records: Sequence[ReleaseRecord], queue: str, *, destroy: bool, take_over: bool
+    records: Sequence[ReleaseRecord],
+    queue: str,
+    *,
+    removing: PlanMark | None = None,
+    destroy: bool,
+    take_over: bool,
 ) -> Recovery | None:
     """Return what has to be recovered; raise if somebody else is at work on the release.
 
     A pending record of this install is of a dead execution: the lane's epoch would not have let
-    this job begin otherwise.
+    this job begin otherwise. The same is true of a record that is being uninstalled if `removing`,
+    the mark of a teardown in the state of the part, is of exactly this revision: Helm writes no
+    labels when it uninstalls.
     """
     last = records[-1] if records else None
     if last is None or not (last.is_pending or last.status == "uninstalling"):
@@ -48,6 +56,9 @@ def decide_recovery(
     execution = last.labels.get(EXECUTION_LABEL, "")
     if last.is_pending and execution and last.labels.get(QUEUE_LABEL) == queue:
         why = f"the execution {execution} that did it is proven dead"
+        return Recovery(last.revision, last.status, why)
+    if removing is not None and removing.revision == last.revision and not last.is_pending:
+        why = f"the teardown {removing.execution} that did it is proven dead"
         return Recovery(last.revision, last.status, why)
     if take_over:
         return Recovery(last.revision, last.status, "taken over because a person asked for it")

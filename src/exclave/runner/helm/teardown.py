@@ -35,7 +35,14 @@ from exclave.runner.kube.changes.removal import (
     Remover,
     describe_leftovers,
 )
-from exclave.runner.kube.changes.state import StateObject, finish, key_of
+from exclave.runner.kube.changes.state import (
+    KubeState,
+    PlanMark,
+    StateObject,
+    begin_removal,
+    finish,
+    key_of,
+)
 from exclave.runner.kube.rollouts.pods import write_selector
 from exclave.runner.outcomes import WorkFailed
 from exclave.wire.jobs import OutcomeState, Reason
@@ -86,8 +93,11 @@ async def apply_teardown(job: HelmContext, note: Note) -> Outcome:
 
 
 async def _remove(job: HelmContext, approved: Approved, note: Note) -> list[Leftover]:
-    state = replace(approved.state, serial=approved.state.serial + 1)
-    state = await job.state.write(state)
+    execution = job.context.job.uplink.execution_id
+    mark = PlanMark(execution, approved.mark.digest, approved.release.revision)
+    guard = job.context.guard
+    begun = begin_removal(approved.state, mark)
+    state = await guard(job.state.write(begun), name="the storing of the state")
     await _uninstall(job, approved)
     removed = [
         RemovedObject(change.id, change.uid)
@@ -96,15 +106,26 @@ async def _remove(job: HelmContext, approved: Approved, note: Note) -> list[Left
     ]
     remover = Remover(job.client, job.context.clock, note)
     until = job.context.deadline - _MARGIN_S
-    left = await job.context.guard(remover.remove_all(removed, until=until), name="the removal")
-    if not left:
-        await job.pull_secrets.remove_all(state.pull_secrets)
-    await _remove_namespaces(job, approved, note)
+    left = await guard(remover.remove_all(removed, until=until), name="the removal")
+    await guard(_remove_rest(job, approved, state, left, note), name="the removal of namespaces")
     objects = [StateObject(*key_of(entry.id), entry.uid) for entry in left]
     final = replace(finish(state, objects, healthy=False), healthy=None, plan=None, revision=0)
     final = replace(final, pull_secrets=state.pull_secrets if left else ())
-    await job.state.write(final)
+    await guard(job.state.write(final), name="the storing of the state")
     return left
+
+
+async def _remove_rest(
+    job: HelmContext,
+    approved: Approved,
+    state: KubeState,
+    left: Sequence[Leftover],
+    note: Note,
+) -> None:
+    """Remove the logins of the registry, which leftovers may need, and namespaces."""
+    if not left:
+        await job.pull_secrets.remove_all(state.pull_secrets)
+    await _remove_namespaces(job, approved, note)
 
 
 def _end(left: Sequence[Leftover]) -> Outcome:
@@ -130,8 +151,10 @@ async def _uninstall(job: HelmContext, approved: Approved) -> None:
         return
     driver, spec = approved.release.driver, job.spec
     failure = explain_helm("uninstall", printed, job.context.mask)
-    if await list_records(job.client, driver, spec.namespace, spec.release):
-        raise await explain_hook(job, driver, failure)
+    guard = job.context.guard
+    listing = list_records(job.client, driver, spec.namespace, spec.release)
+    if await guard(listing, name="the check of the release"):
+        raise await guard(explain_hook(job, driver, failure), name="the inquiry about the hook")
     # With an object that is held by a finalizer Helm fails although it removed its record.
     job.context.log.system(failure.message)
 

@@ -3,13 +3,18 @@
 from collections.abc import Sequence
 
 from exclave.runner.outcomes import fail
+from exclave.runner.plans.drift_findings import list_findings
 from exclave.wire.jobs import JsonValue, OutcomeState, Reason
 from exclave.wire.plans import PlanDocument, PolicyFinding
 from exclave.wire.runner import Outcome
 
 
-def end_plan(document: PlanDocument, outputs: dict[str, JsonValue]) -> Outcome:
+def end_plan(
+    document: PlanDocument, outputs: dict[str, JsonValue], *, reports_drift: bool = False
+) -> Outcome:
     """Return the outcome of a plan that was handed in; a denial of a policy fails it."""
+    if reports_drift:
+        outputs = {**outputs, "drift": list_findings(document)}
     outputs = {
         **outputs,
         "summary": document.summary.model_dump(by_alias=True),

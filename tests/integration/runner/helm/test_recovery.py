@@ -17,11 +17,32 @@ from exclave.runner.helm.records import (
 )
 from exclave.runner.processes import procfs
 from exclave.wire.jobs import OutcomeState, Reason
-from tests.support.helm import HelmHarness
+from tests.support.helm import WORKSPACE, HelmHarness
 from tests.support.kubernetes_tools import need_helm3
+from tests.support.states import lose_state
 
 KILLS = int(os.environ.get("EXCLAVE_TEST_KILLS", "4"))
 """How many moments are tried; each takes seconds, so few in every run and many by wish."""
+
+
+HOLDING_HOOK = {
+    "templates/hook.yaml": """{{- if .Values.holds }}
+apiVersion: batch/v1
+kind: Job
+metadata:
+  name: "{{ .Release.Name }}-goodbye"
+  annotations: {helm.sh/hook: pre-delete}
+spec:
+  backoffLimit: 0
+  template:
+    metadata: {annotations: {bed/fail: hang}}
+    spec:
+      restartPolicy: Never
+      containers: [{name: app, image: "registry.example/app:1"}]
+{{- end }}
+"""
+}
+"""A hook that, if a value wants it, lets an uninstall wait for ever."""
 
 
 def list_statuses(bench: HelmHarness) -> list[str]:
@@ -35,16 +56,18 @@ def list_statuses(bench: HelmHarness) -> list[str]:
     return [text_or_empty(entry.get("status")) for entry in ordered]
 
 
-def mark_pending(bench: HelmHarness, labels: dict[str, str]) -> None:
-    """Make the newest record one of an upgrade that has not ended."""
+def mark_pending(
+    bench: HelmHarness, labels: dict[str, str], status: str = "pending-upgrade"
+) -> None:
+    """Make the newest record one of an upgrade that has not ended, or of another status."""
     revision = len(list_statuses(bench))
     path = f"/api/v1/namespaces/{bench.namespace}/secrets/sh.helm.release.v1.web.v{revision}"
     holder = bench.cluster.request("GET", path)
     record = read_record("secret", holder)
-    info = {**object_or_empty(record.release.get("info")), "status": "pending-upgrade"}
+    info = {**object_or_empty(record.release.get("info")), "status": status}
     data = encode_release("secret", {**record.release, "info": info})
     metadata = object_or_empty(holder.get("metadata"))
-    marked = {**record.labels, "status": "pending-upgrade", **labels}
+    marked = {**record.labels, "status": status, **labels}
     body = {**holder, "metadata": {**metadata, "labels": marked}, "data": {"release": data}}
     bench.cluster.request("PUT", path, body)
 
@@ -144,6 +167,61 @@ async def test_a_teardown_whose_helm_is_killed_fails_and_the_next_one_removes_th
     assert not bench.has("configmaps/web-settings")
 
 
+async def interrupt_teardown(bench: HelmHarness) -> None:
+    """Kill Helm while it uninstalls the release and waits for a hook."""
+    planned = await bench.plan_release(destroy=True)
+    applying = asyncio.create_task(bench.apply_release(planned, destroy=True))
+    await await_status(bench, "uninstalling")
+    for process in await await_marked(bench):
+        os.kill(process, signal.SIGKILL)
+    await applying
+
+
+async def await_status(bench: HelmHarness, status: str) -> None:
+    """Wait until the newest record has a status."""
+    for _ in range(1000):
+        if list_statuses(bench)[-1:] == [status]:
+            return
+        await asyncio.sleep(0.02)
+    raise AssertionError(f"the release never was {status}: {list_statuses(bench)}")
+
+
+async def test_a_deploy_after_an_interrupted_teardown_goes_on_and_so_does_the_next_teardown(
+    bench: HelmHarness,
+) -> None:
+    bench.write_files(HOLDING_HOOK)
+    await bench.deploy(sets={"holds": "true"})
+    await interrupt_teardown(bench)
+    assert list_statuses(bench) == ["uninstalling"]
+
+    planned = await bench.plan_release(sets={"greeting": "again"})
+    redeployed = await bench.apply_release(planned)
+    statuses = list_statuses(bench)
+    removed = await bench.deploy(destroy=True)
+
+    notes = (await bench.read_plan(planned))["notes"]
+    assert any("revision 1 (uninstalling) is marked failed: the teardown" in note for note in notes)
+    assert redeployed.outcome.state is OutcomeState.SUCCEEDED, redeployed.text
+    assert statuses[-1] == "deployed"
+    assert removed.outcome.state is OutcomeState.SUCCEEDED, removed.text
+    assert list_statuses(bench) == []
+
+
+async def test_an_uninstall_by_somebody_else_is_left_alone_until_a_person_decides(
+    bench: HelmHarness, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("exclave.runner.helm.plan._BUSY_PAUSE_S", 0.01)
+    await bench.deploy()
+    mark_pending(bench, {}, "uninstalling")
+
+    busy = await bench.plan_release()
+    taken = await bench.deploy(take_over_release=True, sets={"greeting": "bye"})
+
+    assert busy.outcome.reason is Reason.RELEASE_BUSY
+    assert "the release is uninstalling at revision 1" in busy.outcome.message
+    assert taken.outcome.state is OutcomeState.SUCCEEDED, taken.text
+
+
 def list_marked(bench: HelmHarness) -> list[int]:
     """Return the processes that jobs have started and that still run."""
     return [
@@ -178,6 +256,31 @@ async def test_a_release_that_helm_3_made_is_taken_over(bench: HelmHarness, tmp_
     assert applied.outcome.state is OutcomeState.SUCCEEDED, applied.text
     assert list_statuses(bench) == ["superseded", "deployed"]
     assert again.outputs["noop"] is True
+
+
+@pytest.mark.parametrize("lost", ["state", "records", "both"])
+async def test_a_release_whose_state_or_records_were_lost_is_adopted_from_the_cluster(
+    bench: HelmHarness, lost: str
+) -> None:
+    await bench.deploy(sets={"extra": "true"})
+    if lost != "records":
+        await lose_state(bench.deps, bench.user.org, bench.queue, WORKSPACE)
+    if lost != "state":
+        records = f"/api/v1/namespaces/{bench.namespace}/secrets?labelSelector=owner=helm"
+        bench.cluster.request("DELETE", records)
+
+    planned = await bench.plan_release(adopt=True)
+    actions = await bench.read_actions(planned)
+    applied = await bench.apply_release(planned)
+    gone = not bench.has("configmaps/web-extra")
+    removed = await bench.deploy(destroy=True)
+
+    assert actions[f"ConfigMap/{bench.namespace}/web-extra"] == "delete"
+    assert applied.outcome.state is OutcomeState.SUCCEEDED, applied.text
+    assert gone
+    assert removed.outcome.state is OutcomeState.SUCCEEDED, removed.text
+    assert not bench.has("configmaps/web-settings")
+    assert list_statuses(bench) == []
 
 
 async def test_a_failed_upgrade_goes_back_to_the_release_that_was_deployed(

@@ -18,6 +18,7 @@ from exclave.main.server import run_control_plane
 from exclave.main.settings import ServerSettings
 from exclave.wire.jobs import JobReply
 from exclave.wire.kubernetes import HelmSpec
+from tests.integration.runner.helm.test_recovery import HOLDING_HOOK
 from tests.integration.runner.terraform.runner_site import Site
 from tests.support.helm import CHART, WORKSPACE
 from tests.support.kubernetes import Cluster
@@ -61,6 +62,14 @@ class HelmSite(Site):
         assert planned.state == "succeeded", planned.message
         return planned
 
+    async def start_teardown(self) -> JobId:
+        """Plan the removal of the release and let the runner begin it."""
+        planned = await self.wait_end(await self.begin(operation="plan", destroy=True))
+        assert planned.state == "succeeded", planned.message
+        digest = planned.outputs["digest"]
+        ref = {"execution_id": planned.executions[-1].id, "digest": digest}
+        return await self.begin(operation="apply", destroy=True, plan=ref)
+
 
 @asynccontextmanager
 async def open_helm_site(folder: Path, cluster: Cluster, namespace: str) -> AsyncIterator[HelmSite]:
@@ -84,6 +93,37 @@ async def open_helm_site(folder: Path, cluster: Cluster, namespace: str) -> Asyn
             yield site
         finally:
             await site.stop_runner()
+
+
+async def test_a_runner_killed_in_mid_teardown_blocks_neither_a_deploy_nor_a_teardown(
+    tmp_path: Path, cluster: Cluster, namespace: str
+) -> None:
+    base = f"/api/v1/namespaces/{namespace}"
+    records = f"{base}/secrets?labelSelector=owner=helm"
+    async with open_helm_site(tmp_path, cluster, namespace) as site:
+        (tmp_path / "chart" / "templates" / "hook.yaml").write_text(
+            HOLDING_HOOK["templates/hook.yaml"]
+        )
+        await site.apply(await site.plan_with(holds="true"))
+        removing = await site.start_teardown()
+        await site.wait(lambda: has_uninstalling(cluster, records))
+        await site.kill_runner()
+        await site.start_runner()
+        lost = await site.wait_end(removing)
+
+        deployed = await site.apply(await site.plan_with(greeting="again"))
+        removed = await site.wait_end(await site.start_teardown())
+
+    assert lost.state == "lost", lost.message
+    assert deployed.state == "succeeded", deployed.message
+    assert removed.state == "succeeded", removed.message
+    assert list_or_empty(cluster.request("GET", records)["items"]) == []
+    assert not cluster.exists(f"{base}/configmaps/web-settings")
+
+
+async def has_uninstalling(cluster: Cluster, records: str) -> bool:
+    """Return whether a release is being removed."""
+    return bool(list_or_empty(cluster.request("GET", f"{records},status=uninstalling")["items"]))
 
 
 @pytest.mark.parametrize("seed", range(KILLS))

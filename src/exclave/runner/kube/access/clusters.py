@@ -7,11 +7,13 @@ from pathlib import Path
 from typing import Protocol
 
 from exclave.base.clock import Clock
+from exclave.runner.jobs.identity import JobIdentity
 from exclave.runner.kube.access.aks import AzureEndpoints, issue_aks_token
 from exclave.runner.kube.access.eks import AwsEndpoints, issue_eks_token
 from exclave.runner.kube.access.exec_plugin import run_plugin
 from exclave.runner.kube.access.gke import GcpEndpoints, issue_gke_token
 from exclave.runner.kube.access.in_cluster import PodAccount
+from exclave.runner.kube.access.job_tokens import issue_as
 from exclave.runner.kube.access.kubeconfig import (
     KubeContext,
     read_inline_kubeconfig,
@@ -57,8 +59,13 @@ class ReadKubeconfigs(Protocol):
 class ConnectCluster(Protocol):
     """Makes the connection to the cluster that a job names."""
 
-    async def __call__(self, cluster: ClusterRef, fill: Callable[[str], str]) -> Connection:
-        """Return the connection; `fill` replaces placeholders by their values."""
+    async def __call__(
+        self,
+        cluster: ClusterRef,
+        fill: Callable[[str], str],
+        identity: JobIdentity | None = None,
+    ) -> Connection:
+        """Return the connection, as a role; `fill` replaces placeholders by their values."""
         ...
 
 
@@ -85,8 +92,16 @@ class ClusterConnector:
     """PATH of the plugins of kubeconfigs."""
     clouds: Clouds = field(default_factory=Clouds)
 
-    async def connect(self, cluster: ClusterRef, fill: Callable[[str], str] = str) -> Connection:
-        """Return the connection to a cluster; `fill` replaces placeholders by their values."""
+    async def connect(
+        self,
+        cluster: ClusterRef,
+        fill: Callable[[str], str] = str,
+        identity: JobIdentity | None = None,
+    ) -> Connection:
+        """Return the connection to a cluster; `fill` replaces placeholders by their values.
+
+        In a cloud it is made as the role of the job, if it has one.
+        """
         match cluster:
             case KubeconfigCluster():
                 return await asyncio.to_thread(self._open_named, cluster.name)
@@ -94,6 +109,8 @@ class ClusterConnector:
                 return self._open_context(read_inline_kubeconfig(fill(cluster.kubeconfig)))
             case InCluster():
                 return self._open_pod()
+            case EksCluster() | GkeCluster() | AksCluster() if identity is not None:
+                issue = issue_as(identity, cluster, self.clock)
             case EksCluster():
                 arn = self._find_role(cluster.role)
                 issue = issue_eks_token(cluster, arn, self.clock, self.clouds.aws)

@@ -67,7 +67,7 @@ class CommandAccess:
             context.log.system("no cluster is known: KUBECONFIG is not set")
             return None
         try:
-            return await self.connector.connect(cluster, fill)
+            return await self.connector.connect(cluster, fill, context.job.identity)
         except Problem as problem:
             if required:
                 raise

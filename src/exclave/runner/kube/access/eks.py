@@ -1,17 +1,17 @@
 """Tokens of Amazon EKS: a presigned question "who am I?", which EKS asks STS in our name."""
 
 import base64
-import re
 from dataclasses import dataclass
 from typing import Final
 from urllib.parse import urlencode, urlsplit
 from xml.etree import ElementTree as ET
 
 from exclave.base.clock import Clock
-from exclave.base.json_values import parse_object, text_or_empty
 from exclave.base.secrets import Secret
-from exclave.runner.kube.access.cloud_http import ask_cloud
-from exclave.runner.kube.access.sigv4 import AwsKeys, SignedFor, presign, sign_post
+from exclave.runner.cloud.exchange import ask_cloud
+from exclave.runner.cloud.imds import METADATA, AwsMetadata
+from exclave.runner.cloud.sigv4 import AwsKeys, SignedFor, presign, sign_post
+from exclave.runner.kube.access.cloud_http import refuse_access
 from exclave.runner.kube.access.tokens import Issue, IssuedToken
 from exclave.runner.kube.api.errors import AccessRefused
 from exclave.wire.kubernetes import EksCluster
@@ -22,14 +22,13 @@ _USABLE_S: Final = 600.0
 _FORM: Final = "application/x-www-form-urlencoded; charset=utf-8"
 _VERSION: Final = "2011-06-15"
 _SESSION: Final = "exclave-runner"
-_METADATA: Final = "the metadata server of the machine"
 
 
 @dataclass(frozen=True, slots=True)
 class AwsEndpoints:
     """Where AWS is; tests have their own."""
 
-    metadata: str = "http://169.254.169.254"
+    metadata: str = METADATA
     sts: str = ""
     """Of the region if it is empty."""
 
@@ -60,28 +59,8 @@ def make_eks_token(keys: AwsKeys, cluster: EksCluster, clock: Clock) -> Secret:
 
 async def read_machine_keys(endpoints: AwsEndpoints) -> AwsKeys:
     """Return the keys of the machine's role (instance metadata, version 2)."""
-    root = f"{endpoints.metadata}/latest"
-    session = await ask_cloud(
-        "PUT",
-        f"{root}/api/token",
-        what=_METADATA,
-        headers={"X-aws-ec2-metadata-token-ttl-seconds": "300"},
-    )
-    headers = {"X-aws-ec2-metadata-token": session.strip()}
-    roles = f"{root}/meta-data/iam/security-credentials"
-    name = (await ask_cloud("GET", f"{roles}/", what=_METADATA, headers=headers)).split("\n")[0]
-    if not re.fullmatch(r"[\w+=,.@-]{1,64}", name):
-        raise AccessRefused("the machine has no role: attach an instance profile")
-    text = await ask_cloud("GET", f"{roles}/{name}", what=_METADATA, headers=headers)
-    try:
-        facts = parse_object(text, "the role of the machine")
-    except ValueError as error:
-        raise AccessRefused(str(error)) from error
-    return AwsKeys(
-        text_or_empty(facts.get("AccessKeyId")),
-        Secret(text_or_empty(facts.get("SecretAccessKey"))),
-        Secret(text_or_empty(facts.get("Token"))),
-    )
+    with refuse_access():
+        return (await AwsMetadata(endpoints.metadata).read_keys()).keys
 
 
 async def assume_role(
@@ -100,7 +79,9 @@ async def assume_role(
     scope = SignedFor("sts", region, clock.now())
     headers = sign_post(keys, scope, urlsplit(url).netloc, body, _FORM)
     what = f"STS, asked for the role `{role_arn}`,"
-    return _read_keys(await ask_cloud("POST", f"{url}/", what=what, headers=headers, body=body))
+    with refuse_access():
+        reply = await ask_cloud("POST", f"{url}/", what=what, headers=headers, body=body)
+    return _read_keys(reply)
 
 
 def _read_keys(text: str) -> AwsKeys:

@@ -9,7 +9,9 @@ from urllib.parse import quote
 from exclave.base.clock import Clock
 from exclave.base.json_values import JsonObject, text_or_empty
 from exclave.base.secrets import Secret
-from exclave.runner.kube.access.cloud_http import ask_cloud_json
+from exclave.runner.cloud.exchange import ask_cloud_json
+from exclave.runner.cloud.imds import METADATA, GcpMetadata
+from exclave.runner.kube.access.cloud_http import refuse_access
 from exclave.runner.kube.access.tokens import Issue, IssuedToken, write_bearer
 from exclave.runner.kube.api.errors import AccessRefused
 
@@ -22,7 +24,7 @@ _SCOPE: Final = "https://www.googleapis.com/auth/cloud-platform"
 class GcpEndpoints:
     """Where Google Cloud is; tests have their own."""
 
-    metadata: str = "http://metadata.google.internal"
+    metadata: str = METADATA
     credentials: str = "https://iamcredentials.googleapis.com"
 
 
@@ -30,22 +32,13 @@ def issue_gke_token(account: str, clock: Clock, endpoints: GcpEndpoints) -> Issu
     """Return an issuer of tokens of a service account; the machine's own if none is given."""
 
     async def issue() -> IssuedToken:
-        machine = await _read_machine_token(endpoints)
-        return await _impersonate(machine, account, clock, endpoints) if account else machine
+        with refuse_access():
+            token = await GcpMetadata(clock, endpoints.metadata).read_token()
+            left_s = (token.expires_at - clock.now()).total_seconds()
+            machine = IssuedToken(token.value, max(left_s - _EARLY_S, 1.0))
+            return await _impersonate(machine, account, clock, endpoints) if account else machine
 
     return issue
-
-
-async def _read_machine_token(endpoints: GcpEndpoints) -> IssuedToken:
-    reply = await ask_cloud_json(
-        "GET",
-        f"{endpoints.metadata}/computeMetadata/v1/instance/service-accounts/default/token",
-        what="the metadata server of the machine",
-        headers={"Metadata-Flavor": "Google"},
-    )
-    left_s = reply.get("expires_in")
-    seconds = float(left_s) if isinstance(left_s, int | float) else 0.0
-    return _require_token(reply, "access_token", seconds)
 
 
 async def _impersonate(

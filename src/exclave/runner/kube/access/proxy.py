@@ -12,13 +12,13 @@ from collections.abc import Callable, Mapping
 from http import HTTPStatus
 from pathlib import Path
 from types import TracebackType
-from typing import Final, NamedTuple, Self
+from typing import Final, NamedTuple
 
 import h11
 
 from exclave.base.errors import Problem
 from exclave.base.ids import Randomness
-from exclave.runner.jobs.loopback import CommandConnection, LoopbackServer, make_secret
+from exclave.runner.jobs.loopback import CommandConnection, LoopbackService, make_secret
 from exclave.runner.jobs.workspace import Workspace
 from exclave.runner.kube.access.proxy_rules import Mode, decide
 from exclave.runner.kube.access.proxy_upstream import Sent, Upstream
@@ -40,7 +40,7 @@ NoteChange = Callable[[Change], None]
 """Writes a change down; called in a thread, and awaited before the change is sent."""
 
 
-class ClusterProxy:
+class ClusterProxy(LoopbackService):
     """Serves while the block lasts; requests that are open at its end are cancelled."""
 
     def __init__(
@@ -55,13 +55,9 @@ class ClusterProxy:
         self._mode = mode
         self._note = note
         self._secret = make_secret(randomness)
-        self._server = LoopbackServer(self._answer)
+        super().__init__(self._answer)
         self.refused = 0
         """How many changes were refused because this is a plan."""
-
-    async def __aenter__(self) -> Self:
-        await self._server.__aenter__()
-        return self
 
     async def __aexit__(
         self,
@@ -70,7 +66,7 @@ class ClusterProxy:
         trace: TracebackType | None,
     ) -> None:
         self._mode = Mode.CLOSED
-        await self._server.__aexit__(kind, error, trace)
+        await super().__aexit__(kind, error, trace)
         await self._upstream.close()
 
     async def close(self) -> None:

@@ -17,7 +17,7 @@ from exclave.runner.kube.changes.answers import Verdict, classify_answer, list_i
 from exclave.runner.kube.changes.cleaning import clean
 from exclave.runner.kube.changes.fields import describe_new, list_changes, list_wanted_changes
 from exclave.runner.kube.changes.model import Action, ObjectChange, TakenPath, WantedObject
-from exclave.runner.kube.changes.ownership import Owner
+from exclave.runner.kube.changes.ownership import Owner, is_ending
 from exclave.runner.kube.changes.parallel import run_all
 
 UNCHECKED_NAMESPACE: Final = "in a new namespace: not checked by the server"
@@ -66,7 +66,7 @@ class Comparison:
         if other:
             refusal = f"it belongs to {other}: give it another name, or remove it there first"
             return ObjectChange(object_id, "update", live=live, refusal=refusal)
-        if live is not None and _is_ending(live):
+        if live is not None and is_ending(live):
             notes = ("it is being removed: the apply waits until it is gone",)
             fields = tuple(describe_new(value))
             return ObjectChange(object_id, "replace", fields, live, value, notes=notes)
@@ -190,10 +190,6 @@ def _find_data(object_id: ObjectId, live: JsonObject) -> str:
         templates = object_or_empty(live.get("spec")).get("volumeClaimTemplates")
         return _WITH_DATA["StatefulSet"] if list_or_empty(templates) else ""
     return _WITH_DATA.get(object_id.kind, "")
-
-
-def _is_ending(live: JsonObject) -> bool:
-    return bool(object_or_empty(live.get("metadata")).get("deletionTimestamp"))
 
 
 def _has_failed(wanted: WantedObject, live: JsonObject) -> bool:

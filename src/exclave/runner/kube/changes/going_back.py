@@ -26,6 +26,7 @@ def describe_choices(spec: ClusterJob) -> list[str]:
     notes = []
     if spec.adopt:
         notes.append("the part may move to another cluster; what it left in the old one stays")
+        notes.append("what its state had lost was looked for in the cluster, by marks")
     if spec.fall_back_to is not None:
         digest = shorten(spec.fall_back_to.digest)
         notes.append(

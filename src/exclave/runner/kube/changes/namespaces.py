@@ -1,20 +1,24 @@
-"""Removal of namespaces that the runner made, unless something of others is in them."""
+"""Namespaces that a part made: removed unless something of others is in them, waited for."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from exclave.base.clock import Clock
-from exclave.base.json_values import JsonObject, object_or_empty
+from exclave.base.json_values import JsonObject, object_or_empty, text_or_empty
 from exclave.runner.kube.api.client import ClusterClient
 from exclave.runner.kube.api.errors import ApiRefused
 from exclave.runner.kube.api.lists import Selection
 from exclave.runner.kube.api.objects import ObjectId, identify
-from exclave.runner.kube.changes.ownership import read_uid
+from exclave.runner.kube.changes.ownership import is_ending, read_uid
 from exclave.runner.kube.changes.removal import RemovedObject, Remover
+from exclave.runner.outcomes import WorkFailed
+from exclave.wire.jobs import Reason
 
 _EMPTYING_S: Final = 30.0
 """How long objects that are being deleted may take to be gone."""
+_GOING_S: Final = 60.0
+"""How long a namespace that an interrupted teardown began to remove may take to be gone."""
 _PAUSE_S: Final = 0.5
 _MOST_NAMED: Final = 3
 _ALWAYS_THERE: Final = frozenset({("ServiceAccount", "default"), ("ConfigMap", "kube-root-ca.crt")})
@@ -29,6 +33,25 @@ def name_namespace(name: str) -> ObjectId:
 def write_namespace(name: str) -> JsonObject:
     """Return a namespace for the request that makes it."""
     return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
+
+
+async def find_lasting_namespace(
+    client: ClusterClient, clock: Clock, name: str
+) -> JsonObject | None:
+    """Return a namespace, None if there is none; wait for the end of one that is being removed."""
+    until = clock.monotonic() + _GOING_S
+    while True:
+        live = await client.get(name_namespace(name))
+        if live is None or not is_ending(live):
+            return live
+        if clock.monotonic() >= until:
+            since = text_or_empty(object_or_empty(live.get("metadata")).get("deletionTimestamp"))
+            message = (
+                f"the namespace `{name}` is being removed since {since}: find out which of its"
+                " objects stays, and deploy again once it is gone"
+            )
+            raise WorkFailed(Reason.LEFTOVERS, message)
+        await clock.sleep(_PAUSE_S)
 
 
 @dataclass(frozen=True, slots=True)

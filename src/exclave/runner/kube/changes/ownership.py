@@ -72,3 +72,8 @@ def read_annotation(value: JsonObject, name: str) -> str:
 def read_uid(value: JsonObject) -> str:
     """Return what tells a live object from one that was recreated under the same name."""
     return text_or_empty(object_or_empty(value.get("metadata")).get("uid"))
+
+
+def is_ending(live: JsonObject) -> bool:
+    """Return whether a live object was asked to go and waits for its finalizers."""
+    return bool(object_or_empty(live.get("metadata")).get("deletionTimestamp"))

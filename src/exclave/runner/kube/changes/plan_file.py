@@ -94,6 +94,12 @@ def unpack_files(data: bytes) -> dict[str, bytes]:
     return files
 
 
+def list_touched(plan: PlanFile) -> list[ObjectId]:
+    """Return all objects that a plan is about: what it wants, and what it removes or leaves."""
+    others = [change.id for change in plan.changes if change.action in {"delete", "keep"}]
+    return [*(wanted.id for wanted in plan.objects), *others]
+
+
 def write_plan(plan: PlanFile) -> bytes:
     """Return the bytes of a plan; their digest is what is approved."""
     meta: dict[str, Json] = {

@@ -69,6 +69,8 @@ class KubeState:
     plan: PlanMark | None = None
     healthy: PlanMark | None = None
     """The newest plan whose rollout succeeded."""
+    removing: PlanMark | None = None
+    """The teardown that began and did not end: its execution, and the revision it found."""
 
 
 def key_of(object_id: ObjectId) -> tuple[str, str, str, str]:
@@ -88,7 +90,14 @@ def unite(state: KubeState, planned: Iterable[ObjectId], mark: PlanMark) -> Kube
 def finish(state: KubeState, objects: Iterable[StateObject], *, healthy: bool) -> KubeState:
     """Return the state after success: exactly these objects."""
     mark = state.plan if healthy else state.healthy
-    return replace(state, serial=state.serial + 1, objects=tuple(objects), healthy=mark)
+    return replace(
+        state, serial=state.serial + 1, objects=tuple(objects), healthy=mark, removing=None
+    )
+
+
+def begin_removal(state: KubeState, mark: PlanMark) -> KubeState:
+    """Return the state before a teardown changes anything."""
+    return replace(state, serial=state.serial + 1, removing=mark)
 
 
 def move(state: KubeState) -> KubeState:
@@ -113,6 +122,7 @@ def write_state(state: KubeState) -> bytes:
         "pull_secrets": list(state.pull_secrets),
         "plan": write_mark(state.plan),
         "healthy": write_mark(state.healthy),
+        "removing": write_mark(state.removing),
     }
     return json.dumps(document, separators=(",", ":"), ensure_ascii=False).encode()
 
@@ -137,6 +147,7 @@ def read_kube_state(data: bytes) -> KubeState:
         pull_secrets=tuple(text_or_empty(name) for name in _list(document, "pull_secrets")),
         plan=read_mark(document.get("plan")),
         healthy=read_mark(document.get("healthy")),
+        removing=read_mark(document.get("removing")),
     )
 
 

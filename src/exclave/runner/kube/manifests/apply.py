@@ -16,7 +16,7 @@ from exclave.runner.kube.changes.going_back import (
     shorten,
 )
 from exclave.runner.kube.changes.model import WantedObject
-from exclave.runner.kube.changes.plan_file import PlanFile, PlannedChange
+from exclave.runner.kube.changes.plan_file import PlanFile, PlannedChange, list_touched
 from exclave.runner.kube.changes.removal import RemovedObject, Remover
 from exclave.runner.kube.changes.state import (
     KubeState,
@@ -108,7 +108,7 @@ async def _apply(
 ) -> Outcome:
     context = job.context
     made = tuple(dict.fromkeys((*state.namespaces_made, *plan.namespaces)))
-    united = unite(state, (entry.id for entry in plan.objects), mark)
+    united = unite(state, list_touched(plan), mark)
     pulling = list_pull_namespaces(plan.objects, job.pull_secrets.name)
     pulled = tuple(dict.fromkeys((*state.pull_secrets, *pulling)))
     state = await job.state.write(replace(united, namespaces_made=made, pull_secrets=pulled))

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from exclave.runner.jobs.context import JobContext
 from exclave.runner.kube.api.client import ClusterClient
+from exclave.runner.kube.changes.marked import add_marked
 from exclave.runner.kube.changes.ownership import PartOwner
 from exclave.runner.kube.changes.state import KubeState
 from exclave.runner.kube.changes.state_session import StateSession
@@ -40,6 +41,14 @@ class ManifestContext:
         return PartOwner(self.context.job.uplink.queue_id, part)
 
     async def read_state(self) -> KubeState:
-        """Return the state of the part, see `StateSession.read`."""
+        """Return the state of the part, see `StateSession.read`.
+
+        Of a part that is adopted, it has what lives in the cluster too, in case it was lost.
+        """
         spec = self.spec
-        return await self.state.read("manifest", spec.namespace, any_cluster=spec.takes_any_cluster)
+        state = await self.state.read(
+            "manifest", spec.namespace, any_cluster=spec.takes_any_cluster
+        )
+        if not spec.adopt:
+            return state
+        return await add_marked(self.client, self.owner, state, self.context.log.system)

@@ -7,7 +7,6 @@ from http import HTTPStatus
 from exclave.base.json_values import JsonObject
 from exclave.runner.kube.api.errors import ApiRefused
 from exclave.runner.kube.api.lists import Selection
-from exclave.runner.kube.api.objects import ObjectId
 from exclave.runner.kube.changes.cleaning import make_fingerprint
 from exclave.runner.kube.changes.compare import Comparison, list_refusals
 from exclave.runner.kube.changes.describe import count_changes, describe_changes
@@ -15,6 +14,7 @@ from exclave.runner.kube.changes.going_back import describe_choices, make_mark
 from exclave.runner.kube.changes.ignoring import IgnoreRules, RuleBroken
 from exclave.runner.kube.changes.known import compare_known
 from exclave.runner.kube.changes.model import ObjectChange
+from exclave.runner.kube.changes.namespaces import find_lasting_namespace
 from exclave.runner.kube.changes.ownership import read_uid
 from exclave.runner.kube.changes.plan_file import PlanFile, PlannedChange, write_plan
 from exclave.runner.kube.changes.reading import list_namespaces
@@ -74,7 +74,7 @@ async def find_missing_namespaces(job: ManifestContext, source: PlanSource) -> s
     missing: set[str] = set()
     for name in sorted(names):
         try:
-            live = await job.client.get(ObjectId("", "v1", "Namespace", "", name))
+            live = await find_lasting_namespace(job.client, job.context.clock, name)
         except ApiRefused as refused:
             # A role for one namespace cannot read namespaces: then it exists.
             if refused.status.code != HTTPStatus.FORBIDDEN:
@@ -148,7 +148,7 @@ async def finish_plan(job: ManifestContext, planned: Planned, opa: str = "") -> 
             "outputs": await gather_outputs(job, planned.objects.wanted),
             "sensitive_outputs": [],
         }
-    return end_plan(document, outputs)
+    return end_plan(document, outputs, reports_drift=job.spec.scan)
 
 
 def describe(job: ManifestContext, planned: Planned, rules: IgnoreRules) -> PlanDocument:

@@ -111,8 +111,30 @@ async def test_a_command_needs_a_ready_pod_and_its_failure_is_told(bench: Manife
     looked = await look(bench, probes=probes)
 
     health: Any = looked.outcome.outputs["health"]
-    assert health["state"] == "degraded"  # the test cluster serves no exec
+    assert health["state"] == "degraded"  # a pod without the annotation serves no commands
     assert health["reason"].startswith("probe db: exit code 1: ")
+
+
+@pytest.mark.parametrize(
+    ("ends", "state", "reason"),
+    [
+        ("0 accepting connections", "healthy", ""),
+        (
+            "3 no answer to {argv}",
+            "degraded",
+            'probe db: exit code 3: no answer to ["pg_isready", "-h", "$(id)"]',
+        ),
+    ],
+)
+async def test_a_command_runs_in_a_pod_without_a_shell_and_its_exit_code_decides(
+    bench: ManifestHarness, ends: str, state: str, reason: str
+) -> None:
+    await bench.deploy(write(deployment("web", bed_exec=ends)))
+    probes = [{"name": "db", "type": "exec", "command": ["pg_isready", "-h", "$(id)"]}]
+
+    looked = await look(bench, probes=probes)
+
+    assert looked.outcome.outputs == {"health": {"state": state, "reason": reason}}
 
 
 async def test_a_deploy_that_depends_on_health_watches_and_succeeds(

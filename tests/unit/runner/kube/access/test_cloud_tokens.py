@@ -7,11 +7,11 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 
 from exclave.base.secrets import Secret
+from exclave.runner.cloud.sigv4 import AwsKeys, SignedFor, sign_post
 from exclave.runner.kube.access.aks import AzureEndpoints, issue_aks_token
 from exclave.runner.kube.access.clusters import ClusterConnector
 from exclave.runner.kube.access.eks import AwsEndpoints, issue_eks_token, make_eks_token
 from exclave.runner.kube.access.gke import GcpEndpoints, issue_gke_token
-from exclave.runner.kube.access.sigv4 import AwsKeys, SignedFor, sign_post
 from exclave.runner.kube.access.tokens import IssuedToken, IssuedTokens
 from exclave.runner.kube.api.errors import AccessRefused
 from exclave.wire.kubernetes import EksCluster, GkeCluster

@@ -10,6 +10,7 @@ from exclave.runner.kube.changes.state import (
     KubeState,
     PlanMark,
     StateObject,
+    begin_removal,
     describe_state,
     finish,
     read_kube_state,
@@ -52,6 +53,15 @@ def test_a_state_is_read_as_it_was_written() -> None:
     state = finish(unite(STATE, PLANNED, MARK), [SAME, OLD], healthy=True)
 
     assert read_kube_state(write_state(state)) == state
+
+
+def test_a_teardown_leaves_a_mark_until_it_or_the_next_deploy_has_ended() -> None:
+    removing = begin_removal(STATE, PlanMark("exe9", "sha256:9", 3))
+    deploying = unite(removing, PLANNED, MARK)
+
+    assert removing.serial == 5
+    assert read_kube_state(write_state(deploying)).removing == PlanMark("exe9", "sha256:9", 3)
+    assert finish(deploying, [SAME], healthy=False).removing is None
 
 
 @pytest.mark.parametrize(
