@@ -7,10 +7,10 @@ from exclave.appconfig.model.fields import evolve
 from exclave.appconfig.model.kinds.actions import Action, ActionStep
 from exclave.appconfig.model.kinds.runbooks import RunbookStep
 from exclave.appconfig.model.kinds.shared import ACTION_TIMEOUT
-from exclave.domain.intents import RunAction, WorkflowValues
+from exclave.domain.intents import RunAction
 from exclave.domain.jobs import Reason
 from exclave.jobspec.errors import NotReady
-from exclave.jobspec.facts import ActionFacts, Render
+from exclave.jobspec.facts import ActionFacts
 from exclave.jobspec.texts import read_timeout, render_map
 from exclave.wire import specs
 
@@ -23,25 +23,24 @@ def make_action_job(definition: Action, facts: ActionFacts, intent: RunAction) -
     return specs.ActionSpec(
         steps=[_make_step(name, step, facts) for step in definition.steps],
         env={**_describe_run(facts, intent), **values.env},
-        role=find_role(definition, facts.render, values),
         kube_config=_choose_access(definition),
         cluster=facts.cluster,
         timeout_s=read_timeout(definition.timeout or ACTION_TIMEOUT),
     )
 
 
-def find_role(definition: Action, render: Render, values: WorkflowValues) -> str:
-    """Return the role that an action runs as: the one chosen for this run, or else its own."""
-    return values.role or render(definition.role, f"action {definition.name}: role")
-
-
 def adapt_action(action: Action, step: RunbookStep) -> Action:
-    """Return an action as a runbook's step runs it: with its environment and timeout."""
+    """Return an action as a runbook's step runs it: with its environment, timeout and role."""
     steps = tuple(
         evolve(action_step, env_vars={**action_step.env_vars, **step.env_vars})
         for action_step in action.steps
     )
-    return evolve(action, steps=steps, timeout=step.timeout or action.timeout)
+    return evolve(
+        action,
+        steps=steps,
+        timeout=step.timeout or action.timeout,
+        role=step.role or action.role,
+    )
 
 
 def make_action(name: str, step: RunbookStep) -> Action:

@@ -3,6 +3,7 @@
 import asyncio
 import signal
 from collections.abc import Callable, Coroutine, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from exclave import __version__
@@ -13,6 +14,7 @@ from exclave.base.logs import Log
 from exclave.client.retry import RetryPolicy, retry
 from exclave.client.runner import RunnerApi
 from exclave.runner.audit import Audit
+from exclave.runner.cloud.enrolling import CloudEnrolment
 from exclave.runner.config import RunnerConfig
 from exclave.runner.control_plane.access_token import Session
 from exclave.runner.control_plane.envelope_trust import Trust
@@ -33,6 +35,7 @@ from exclave.runner.executions.roster import Phase, Roster
 from exclave.runner.executions.stats import Measure, Tally, measure_machine
 from exclave.runner.executions.stop import shut_down
 from exclave.runner.jobs.executor import Executor
+from exclave.runner.jobs.identity import OpenIdentity, bind_no_identity
 from exclave.runner.logs.protocols import OpenLog
 from exclave.runner.loops.poll_loop import Poller
 from exclave.runner.loops.renew_loop import Renewer
@@ -69,9 +72,11 @@ class Runner:
         cells: Cells | None = None,
         measure: Measure = measure_machine,
         enrolment_token: str | None = None,
+        cloud: CloudEnrolment | None = None,
         pinned: Mapping[str, str] | None = None,
         duties: Sequence[Duty] = (),
         held: HeldSecrets | None = None,
+        bind_identity: Callable[[Audit], OpenIdentity] = bind_no_identity,
     ) -> None:
         self._config = config
         self._api = api
@@ -83,9 +88,11 @@ class Runner:
         self._cells = cells or Cells()
         self._measure = measure
         self._enrolment_token = enrolment_token
+        self._cloud = cloud
         self._pinned = pinned
         self._duties = duties
         self._held = held or HeldSecrets()
+        self._bind_identity = bind_identity
         self._signals = Signals()
         self._tasks: dict[asyncio.Task[None], None] = {}
         self._failure: BaseException | None = None
@@ -131,10 +138,25 @@ class Runner:
         return self._build_deps(disk, audit, session, boot)
 
     async def _identify(self, disk: DataFolder, audit: Audit) -> Identity:
-        token = self._enrolment_token
-        if token is None or (disk.path / IDENTITY).exists():
+        """Return the identity: the one on the disk, else by attestation, else by a token."""
+        token, cloud = self._enrolment_token, self._cloud
+        if (token is None and cloud is None) or (disk.path / IDENTITY).exists():
             return load_identity(disk.path)
+        if cloud is not None:
+            identity = await cloud.enrol(
+                disk,
+                name=self._config.name,
+                capabilities=tuple(self._executors),
+                pinned=self._pinned,
+                by_code=partial(self._enrol_by_token, disk),
+                stopping=self._signals.stopping,
+            )
+        else:
+            identity = await self._enrol_by_token(disk, token or "")
+        audit.write("enrolled", runner_id=identity.runner_id, keys=list(identity.keys))
+        return identity
 
+    async def _enrol_by_token(self, disk: DataFolder, token: str) -> Identity:
         async def try_once() -> Identity:
             if self._signals.stopping.is_set():
                 raise NotEnrolled("stopped before it was enrolled")
@@ -148,9 +170,7 @@ class Runner:
                 pinned=self._pinned,
             )
 
-        identity = await retry(try_once, ENROLMENTS, self._clock, self._ids.randomness)
-        audit.write("enrolled", runner_id=identity.runner_id, keys=list(identity.keys))
-        return identity
+        return await retry(try_once, ENROLMENTS, self._clock, self._ids.randomness)
 
     def _build_deps(self, disk: DataFolder, audit: Audit, session: Session, boot: int) -> Deps:
         mine = KINDS[session.identity.kind]
@@ -181,6 +201,7 @@ class Runner:
             pace=Pace(session.timings.renew_s),
             tally=Tally(),
             mask=self._held.mask,
+            open_identity=self._bind_identity(audit),
             spawn=self._spawn,
         )
 

@@ -28,7 +28,7 @@ def test_an_action_runs_with_its_rendered_texts_and_says_where_it_runs() -> None
     assert step.argv == ["./check.sh", f"<{where}: command>"]
     assert (step.script, step.artifact) == (None, ARTIFACT)
     assert step.env == {"A": "1", "B": f"<{where}: env_vars.B>"}
-    assert (spec.role, spec.timeout_s) == ("<action health: role>", 120.0)
+    assert spec.timeout_s == 120.0
     assert spec.env["NUON_INSTALL_ID"] == "ins_1"
     assert spec.env["TRIGGER_TYPE"] == "manual"
 
@@ -37,10 +37,6 @@ def test_the_same_action_and_facts_make_the_same_job() -> None:
     jobs = [make_action_job(HEALTH, action_facts(), RUN).model_dump_json() for _ in range(2)]
 
     assert jobs[0] == jobs[1]
-
-
-def test_a_role_that_a_person_gave_wins() -> None:
-    assert make_action_job(HEALTH, action_facts(role="mine"), RUN).role == "mine"
 
 
 @pytest.mark.parametrize(
@@ -60,24 +56,26 @@ def test_an_action_gets_the_cluster_that_is_known(action: Action, access: str) -
     assert (spec.kube_config, spec.cluster) == (access, cluster)
 
 
-def test_a_step_of_a_runbook_adds_its_environment_and_may_have_its_own_timeout() -> None:
+def test_a_step_of_a_runbook_adds_its_environment_and_may_have_its_own_role() -> None:
     step = RunbookStep(name="restart", env_vars={"B": "2"}, role="other")
 
     adapted = adapt_action(HEALTH, step)
 
     assert adapted.steps[0].env_vars == {"A": "1", "B": "2"}
-    assert (adapted.timeout, adapted.role) == ("2m", "{{x}}")
+    assert (adapted.timeout, adapted.role) == ("2m", "other")
+    assert adapt_action(HEALTH, RunbookStep(name="restart")).role == "{{x}}"
     assert adapt_action(HEALTH, RunbookStep(name="restart", timeout="9m")).timeout == "9m"
 
 
 def test_a_script_in_a_runbook_has_the_default_timeout_of_actions() -> None:
     step = RunbookStep(name="restart", inline_contents="#!/bin/sh\necho {{x}}", role="r")
 
-    spec = make_action_job(make_action("ops.restart", step), action_facts(), RUN)
+    action = make_action("ops.restart", step)
+    spec = make_action_job(action, action_facts(), RUN)
 
     where = "action ops.restart, step restart: inline_contents"
     assert spec.steps[0].script == f"#!/bin/sh\necho <{where}>"
-    assert (spec.timeout_s, spec.role) == (300.0, "r")
+    assert (spec.timeout_s, action.role) == (300.0, "r")
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from exclave.control.job_specs.context import Scope
 from exclave.domain.actions import NewActionRun
 from exclave.domain.builds import name_action_source
 from exclave.domain.intents import RunAction, WorkflowValues
-from exclave.jobspec.actions import adapt_action, find_role, make_action, make_action_job
+from exclave.jobspec.actions import adapt_action, make_action, make_action_job
 from exclave.jobspec.errors import NotReady
 from exclave.jobspec.facts import ActionFacts
 from exclave.storage import install_parts
@@ -16,10 +16,14 @@ from exclave.wire.kubernetes import ClusterRef, KubeconfigCluster
 from exclave.wire.specs import ActionSpec
 
 
-def make_run(scope: Scope, intent: RunAction, values: WorkflowValues) -> ActionSpec:
-    """Return the job that runs an action, or the script that a runbook's step contains."""
+def prepare_run(scope: Scope, intent: RunAction, values: WorkflowValues) -> None:
+    """Let the texts of a runbook's step read its inputs and the steps before."""
     if intent.runbook:
         scope.extra = _read_runbook(scope, values)
+
+
+def make_run(scope: Scope, intent: RunAction, values: WorkflowValues) -> ActionSpec:
+    """Return the job that runs an action, or the script that a runbook's step contains."""
     definition = find_action(scope, intent)
     facts = ActionFacts(
         org_id=scope.org,
@@ -34,12 +38,12 @@ def make_run(scope: Scope, intent: RunAction, values: WorkflowValues) -> ActionS
         },
         render=scope.render,
         render_command=scope.render_command,
-        cluster=_find_cluster(scope, definition, values),
+        cluster=_find_cluster(scope, definition),
     )
     return make_action_job(definition, facts, intent)
 
 
-def _find_cluster(scope: Scope, definition: Action, values: WorkflowValues) -> ClusterRef | None:
+def _find_cluster(scope: Scope, definition: Action) -> ClusterRef | None:
     """Return the cluster of an action; that it is unknown matters only if the action names it.
 
     A kubeconfig is known once the Stack has reported it: older runners do not, and they do not
@@ -47,11 +51,10 @@ def _find_cluster(scope: Scope, definition: Action, values: WorkflowValues) -> C
     """
     if not definition.enable_kube_config:
         return None
-    role = find_role(definition, scope.render, values)
     if definition.kubernetes_context:
-        return find_cluster(scope, definition.kubernetes_context, role)
+        return find_cluster(scope, definition.kubernetes_context)
     try:
-        cluster = find_cluster(scope, "", role)
+        cluster = find_cluster(scope)
     except NotReady:
         return None
     if isinstance(cluster, KubeconfigCluster) and cluster.name not in list_reported_clusters(scope):

@@ -4,9 +4,10 @@ from pydantic import JsonValue, ValidationError
 
 from exclave.base.errors import Kind, Problem
 from exclave.base.logs import Log
-from exclave.control.job_specs.actions import make_run, note_run
+from exclave.control.job_specs.actions import make_run, note_run, prepare_run
 from exclave.control.job_specs.context import Scope
 from exclave.control.job_specs.copied_parts import make_sync
+from exclave.control.job_specs.operation_roles import find_role
 from exclave.control.job_specs.planned_parts import make_apply, make_check, make_plan
 from exclave.control.job_specs.rendering import NotRendered
 from exclave.control.job_specs.secrets import make_secrets, make_secrets_removal
@@ -73,7 +74,13 @@ def _make_job(scope: Scope, stored: StepIntent | None) -> dict[str, JsonValue]:
     if stored is None:
         raise _refuse(scope, "this server does not know what it is for", "Upgrade the server.")
     scope.config_id = stored.values.config
-    spec = _make_spec(scope, stored).model_dump(mode="json")
+    if isinstance(stored.intent, RunAction):
+        prepare_run(scope, stored.intent, stored.values)
+    scope.role = find_role(scope, stored)
+    made = _make_spec(scope, stored)
+    if scope.role is not None:
+        made = made.model_copy(update={"role": scope.role})
+    spec = made.model_dump(mode="json")
     try:
         check_storable(spec)
     except ValueError as error:
@@ -92,11 +99,11 @@ def _make_spec(scope: Scope, stored: StepIntent) -> Request:
         case PlanPart() | ScanPart() as plan:
             return make_plan(scope, plan, stored.values)
         case ApplyPart() as apply:
-            return make_apply(scope, apply, stored.values)
+            return make_apply(scope, apply)
         case SyncPart() as sync:
-            return make_sync(scope, sync, stored.values)
+            return make_sync(scope, sync)
         case CheckPart() as check:
-            return make_check(scope, check, stored.values)
+            return make_check(scope, check)
         case RunAction() as run:
             return make_run(scope, run, stored.values)
         case SyncSecrets(adopt):

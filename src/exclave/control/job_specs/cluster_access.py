@@ -11,14 +11,18 @@ from exclave.wire.images import PinnedImage
 from exclave.wire.kubernetes import ClusterRef
 
 
-def find_cluster(scope: Scope, context: str, role: str) -> ClusterRef:
-    """Return the cluster of a context, or that of the sandbox if none is named."""
+def find_cluster(scope: Scope, context: str = "") -> ClusterRef:
+    """Return the cluster of a context, or that of the sandbox if none is named.
+
+    The runner reaches it as the role of the job.
+    """
     if not context:
         outputs, owner = find_sandbox_outputs(scope), "the sandbox"
     else:
         name = scope.find_definition(KubernetesContext, context).component
         outputs, owner = _find_outputs(_list_components(scope).get(name)), f"component `{name}`"
-    return make_cluster(outputs, owner=owner, context=context, target=scope.row.target, role=role)
+    target, role = scope.row.target, scope.role_name
+    return make_cluster(outputs, owner=owner, context=context, target=target, role=role)
 
 
 def find_sandbox_outputs(scope: Scope) -> JsonObject:

@@ -18,7 +18,7 @@ def make_policies_job(
     scope: Scope, intent: PlanPart | ScanPart | ApplyPart, plan: PlanRef | None
 ) -> ManifestSpec:
     """Return the job that plans the policies, or applies such a plan."""
-    cluster = find_cluster(scope, "", "")
+    cluster = find_cluster(scope)
     if isinstance(intent, ApplyPart):
         return make_policies_apply(cluster, intent, plan)
     policies = list_definitions(scope.tx, scope.org, scope.config_id, Policy).values()

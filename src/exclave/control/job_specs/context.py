@@ -22,6 +22,7 @@ from exclave.domain.workflows import Workflow
 from exclave.jobspec.errors import NotReady
 from exclave.storage import app_installs, builds
 from exclave.storage.engine.database import Tx
+from exclave.wire.roles import RoleWish
 from exclave.wire.spec_fields import Artifact
 
 T = TypeVar("T", bound=Table)
@@ -49,6 +50,13 @@ class Scope:
     texts: Renderings | None = None
     """Texts rendered before this transaction; without them only short texts are rendered."""
     size: int = 0
+    role: RoleWish | None = None
+    """The role that the job runs with; None on the customer's own machine."""
+
+    @property
+    def role_name(self) -> str:
+        """The name of the job's role; empty if it has none."""
+        return "" if self.role is None else self.role.name
 
     @cached_property
     def row(self) -> AppInstall:

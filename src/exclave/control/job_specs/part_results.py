@@ -5,6 +5,8 @@ from dataclasses import dataclass
 
 from exclave.base.json_values import Json, JsonObject
 from exclave.control.install_state.reported_outputs import OutputsInvalid, read_count, read_table
+from exclave.domain.drift_findings import MOST_FINDINGS, ReportedFinding, ScanReport
+from exclave.domain.resource_addresses import read_resource_address
 from exclave.domain.tf_addresses import read_name
 
 
@@ -26,6 +28,40 @@ class PartResults:
     """Reads what a plan reports."""
     read_outputs: Callable[[JsonObject], dict[str, Json]]
     """Reads the part's outputs, which templates can use, from what an apply reports."""
+
+
+_LONGEST = 1000
+_CHANGES = frozenset({"create", "update", "replace", "delete", "import", "move", "forget"})
+
+
+def read_report(reported: JsonObject) -> ScanReport | None:
+    """Read what a scan found; None if the runner is older and does not say."""
+    if reported.get("drift") is None:
+        return None
+    table = read_table(reported, "drift")
+    entries = table.get("findings")
+    listed = entries if isinstance(entries, list) else []
+    findings = [_read_finding(entry) for entry in listed[:MOST_FINDINGS]]
+    is_complete = len(listed) <= MOST_FINDINGS and read_count(table, "more") == 0
+    return ScanReport(findings, is_complete)
+
+
+def _read_finding(entry: Json) -> ReportedFinding:
+    if not isinstance(entry, dict):
+        raise OutputsInvalid("an entry of the output `drift` is not a table")
+    texts = {
+        name: str(entry.get(name, ""))[:_LONGEST].replace("\0", "")
+        for name in ReportedFinding._fields
+    }
+    if texts["change"] not in _CHANGES:
+        raise OutputsInvalid("an entry of the output `drift` has a change that is not known")
+    return ReportedFinding(**{**texts, "address": _read_address(texts["address"])})
+
+
+def _read_address(text: str) -> str:
+    """Return the address of a resource, or of an output of Terraform."""
+    kind, _, name = text.partition(".")
+    return f"output.{read_name(name)}" if kind == "output" else read_resource_address(text)
 
 
 def _read_plan(reported: JsonObject) -> PlanResult:

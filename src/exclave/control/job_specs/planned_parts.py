@@ -17,7 +17,6 @@ from exclave.control.job_specs.component_types import (
     select_policies,
 )
 from exclave.control.job_specs.context import Scope
-from exclave.control.job_specs.operation_roles import find_component_role
 from exclave.control.job_specs.part_results import PLANNED_RESULTS, PartResults
 from exclave.domain.intents import (
     ApplyPart,
@@ -51,13 +50,13 @@ def make_plan(scope: Scope, intent: PlanPart | ScanPart, values: WorkflowValues)
         policies=_load_policies(scope, type_, intent.component),
         deployed=_find_deployed(scope, definition, intent),
         is_drift_scan=isinstance(intent, ScanPart) and values.is_drift_scan,
-        cluster=_find_cluster(scope, type_, definition, intent, values),
+        cluster=_find_cluster(scope, type_, definition),
         images=list_images(scope) if type_.needs_cluster else (),
     )
     return type_.make_plan(definition, facts, intent)
 
 
-def make_apply(scope: Scope, intent: ApplyPart, values: WorkflowValues) -> Request:
+def make_apply(scope: Scope, intent: ApplyPart) -> Request:
     """Return the job that applies a plan; refuse a plan that was made for an older state."""
     planned = next(step for step in scope.workflow.steps if step.name == intent.plan)
     job = scope.job_ids[planned.index]
@@ -78,13 +77,13 @@ def make_apply(scope: Scope, intent: ApplyPart, values: WorkflowValues) -> Reque
         render=scope.render,
         override=_find_override(scope, definition),
         plan=plan,
-        cluster=_find_cluster(scope, type_, definition, intent, values),
+        cluster=_find_cluster(scope, type_, definition),
         images=list_images(scope) if type_.needs_cluster else (),
     )
     return type_.make_apply(definition, facts, intent)
 
 
-def make_check(scope: Scope, intent: CheckPart, values: WorkflowValues) -> Request:
+def make_check(scope: Scope, intent: CheckPart) -> Request:
     """Return the job that looks whether a component is healthy."""
     definition = scope.find_definition(Component, intent.component)
     type_ = get_planned_type(definition)
@@ -94,7 +93,7 @@ def make_check(scope: Scope, intent: CheckPart, values: WorkflowValues) -> Reque
         artifact=None,
         render=scope.render,
         override="",
-        cluster=_find_cluster(scope, type_, definition, intent, values),
+        cluster=_find_cluster(scope, type_, definition),
     )
     return make_health_job(definition, facts, intent)
 
@@ -137,16 +136,11 @@ def _find_artifact(
 
 
 def _find_cluster(
-    scope: Scope,
-    type_: PlannedType[Any],
-    definition: Component | Sandbox,
-    intent: PartIntent | CheckPart,
-    values: WorkflowValues,
+    scope: Scope, type_: PlannedType[Any], definition: Component | Sandbox
 ) -> ClusterRef | None:
     if not type_.needs_cluster or isinstance(definition, Sandbox):
         return None
-    role = find_component_role(scope, definition, values, destroy=intent.destroy)
-    return find_cluster(scope, definition.kubernetes_context, role)
+    return find_cluster(scope, definition.kubernetes_context)
 
 
 def _find_override(scope: Scope, definition: Component | Sandbox) -> str:

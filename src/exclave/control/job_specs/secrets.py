@@ -26,7 +26,7 @@ def make_secrets(scope: Scope, *, adopt: bool) -> SecretsSpec:
     has_targets = any(goes_into_cluster(secret) for secret in secrets)
     copies = has_targets or has_copies(scope.tx, scope.org, scope.install)
     pulls = pulls_with_login(scope.tx, scope.org, scope.install)
-    cluster = find_cluster(scope, "", "") if copies or pulls else None
+    cluster = find_cluster(scope) if copies or pulls else None
     spec = make_secrets_job(secrets, scope.render, cluster)
     return spec.model_copy(update={"adopt": adopt})
 
@@ -34,7 +34,7 @@ def make_secrets(scope: Scope, *, adopt: bool) -> SecretsSpec:
 def make_secrets_removal(scope: Scope) -> SecretsSpec:
     """Return the job that removes all copies: it wants none."""
     copies = has_copies(scope.tx, scope.org, scope.install)
-    cluster = find_cluster(scope, "", "") if copies else None
+    cluster = find_cluster(scope) if copies else None
     return make_secrets_job([], scope.render, cluster)
 
 

@@ -17,10 +17,12 @@ def build(
     target: str = "",
     platforms: Sequence[str] = (),
     secrets: Mapping[str, Path] | None = None,
+    cache: str = "",
 ) -> tuple[str, ...]:
     """Build an image; the same input gives the same digest, so no time and no name is in it.
 
-    With several platforms it becomes a list of images. Secrets are named by their files.
+    With several platforms it becomes a list of images. Secrets are named by their files. Layers are
+    taken from the repository `cache` and pushed there, one per instruction.
     """
     name = f"--manifest={IMAGE}" if len(platforms) > 1 else f"--tag={IMAGE}"
     return (
@@ -31,7 +33,8 @@ def build(
         "--timestamp=0",
         "--identity-label=false",
         "--pull=true",
-        "--layers=false",
+        f"--layers={'true' if cache else 'false'}",
+        *((f"--cache-from={cache}", f"--cache-to={cache}") if cache else ()),
         *(f"--build-arg={name}={value}" for name, value in sorted(args.items())),
         *((f"--target={target}",) if target else ()),
         *((f"--platform={','.join(platforms)}",) if platforms else ()),

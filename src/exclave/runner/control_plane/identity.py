@@ -116,9 +116,7 @@ async def enrol(
     If the keys are known beforehand, they are passed as `pinned`: then only these keys, and keys
     that they vouch for, are accepted.
     """
-    if (disk.path / IDENTITY).exists():
-        message = f"`{disk.path}` already holds the identity of a runner"
-        raise AlreadyEnrolled(message)
+    refuse_second(disk)
     key = make_key(disk.path, randomness)
     request = Enrol(
         token=token,
@@ -128,7 +126,20 @@ async def enrol(
         protocol=PROTOCOL,
         capabilities=list(capabilities),
     )
-    enrolled = await api.enrol(request)
+    return keep_enrolled(disk, await api.enrol(request), pinned)
+
+
+def refuse_second(disk: DataFolder) -> None:
+    """Raise if the data folder holds an identity already."""
+    if (disk.path / IDENTITY).exists():
+        message = f"`{disk.path}` already holds the identity of a runner"
+        raise AlreadyEnrolled(message)
+
+
+def keep_enrolled(
+    disk: DataFolder, enrolled: Enrolled, pinned: Mapping[str, str] | None
+) -> Identity:
+    """Store a new identity, if the control plane has the expected keys."""
     identity = _build_identity(enrolled, _choose_keys(enrolled, pinned))
     save_identity(disk, identity)
     return identity

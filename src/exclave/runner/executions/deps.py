@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +20,9 @@ from exclave.runner.executions.kill_switch import is_disabled
 from exclave.runner.executions.outbox import Outbox
 from exclave.runner.executions.roster import Roster
 from exclave.runner.executions.stats import Measure, Tally, collect_stats
+from exclave.runner.executions.work_gate import WorkGate
 from exclave.runner.jobs.executor import Executor
+from exclave.runner.jobs.identity import OpenIdentity
 from exclave.runner.logs.masking import Mask
 from exclave.runner.logs.protocols import OpenLog
 from exclave.runner.processes.cell import Cells
@@ -56,8 +58,11 @@ class Deps:
     tally: Tally
     mask: Mask
     """Mask a text that leaves the runner outside of a job's log."""
+    open_identity: OpenIdentity
+    """Give a job its role in the customer's account."""
     spawn: Callable[[Coroutine[Any, Any, None], str], asyncio.Task[None]]
     """Run a coroutine in the background under a name; a failure in it ends the runner."""
+    gate: WorkGate = field(default_factory=WorkGate)
 
     @property
     def timings(self) -> RunnerTimings:

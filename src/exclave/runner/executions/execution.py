@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Iterator
 from contextlib import contextmanager
 from enum import StrEnum
+from functools import partial
 
 from exclave.base.errors import Problem
 from exclave.base.logs import Log, bind
@@ -19,7 +20,7 @@ from exclave.runner.executions.roster import Execution, Phase
 from exclave.runner.executions.stop import disable, is_unconfirmed, watch_deadman
 from exclave.runner.jobs.executor import JobRun
 from exclave.runner.logs.protocols import ShippedLog
-from exclave.runner.outcomes import MESSAGE_CHARS, end_by_stop, fail
+from exclave.runner.outcomes import MESSAGE_CHARS, WorkFailed, end_by_stop, fail
 from exclave.runner.processes.cell import Crowded
 from exclave.runner.wakeups import wait_first
 from exclave.wire.jobs import JobKind, OutcomeState, Reason
@@ -169,14 +170,24 @@ async def _execute(
     try:
         with deps.cells.hold(execution.folder) as cell:
             uplink = deps.open_uplink(execution.id, execution.epoch)
-            job = JobRun(dispatch, execution.folder, uplink, cell)
-            return await executor.run(job, log.writer, execution.stop)
+            is_over = partial(_may_not_act, execution)
+            async with deps.open_identity(dispatch, cell, log.writer, is_over) as identity:
+                job = JobRun(dispatch, execution.folder, uplink, cell, identity)
+                return await executor.run(job, log.writer, execution.stop)
+    except WorkFailed as refused:
+        log.writer.system(refused.outcome.message)
+        return refused.outcome
     except Crowded as crowded:
         return fail(Reason.RUNNER_ERROR, str(crowded))
     except Exception as error:  # noqa: BLE001 - the edge of a job: a bug must not look like success
         _log.error("executor_failed", exc=error)
         await deps.kill_leftovers(execution.folder, deps.clock)
         return end_by_stop(Reason.RUNNER_ERROR, f"the runner failed: {type(error).__name__}")
+
+
+def _may_not_act(execution: Execution) -> bool:
+    """Return whether the customer stopped the job, or its work may be somebody else's by now."""
+    return execution.superseded or execution.stop.reason in {Reason.DISABLED, Reason.DEADMAN}
 
 
 def _describe_not_begun(execution: Execution, reason: Reason) -> Outcome:

@@ -1,6 +1,7 @@
 """Stop requests to executions: cancel, supersession, the dead-man timer, shutdown."""
 
 from exclave.runner.executions.deps import Deps
+from exclave.runner.executions.kill_switch import ThrownBy, is_disabled_by
 from exclave.runner.executions.roster import Execution, Phase
 from exclave.wire.jobs import Reason
 
@@ -10,6 +11,8 @@ _READ_ONLY_SHARE = 0.1
 _SHUTDOWN_GRACE_S = 10.0
 _DISABLED_GRACE_S = 90.0
 """The kill switch promises an end within two minutes, whatever the control plane allows."""
+_DISABLED_BY_STACK_GRACE_S = 60.0
+"""Less, because it takes up to half a minute until the runner sees it."""
 
 
 def cancel(deps: Deps, execution: Execution) -> None:
@@ -22,7 +25,20 @@ def cancel(deps: Deps, execution: Execution) -> None:
 def disable(deps: Deps, execution: Execution) -> None:
     """Stop an execution because the customer has disabled the runner."""
     deps.audit.write("disabled_execution", execution_id=execution.id)
-    execution.stop.request(Reason.DISABLED, min(choose_grace(deps, execution), _DISABLED_GRACE_S))
+    by_stack = is_disabled_by(deps.disk.path, ThrownBy.STACK)
+    longest = _DISABLED_BY_STACK_GRACE_S if by_stack else _DISABLED_GRACE_S
+    execution.stop.request(Reason.DISABLED, min(choose_grace(deps, execution), longest))
+
+
+def lose_touch(deps: Deps, silent_s: float) -> None:
+    """Stop what runs if the customer's Stack was silent for too long: it may have been disabled."""
+    timings = deps.timings
+    for execution in deps.roster.list_alive():
+        patience = timings.deadman_mutating_s if execution.mutating else timings.deadman_read_only_s
+        is_running = execution.phase is not Phase.ENDED and execution.stop.reason is None
+        if is_running and silent_s > patience:
+            deps.audit.write("stack_out_of_reach", execution_id=execution.id)
+            execution.stop.request(Reason.DEADMAN, choose_grace(deps, execution))
 
 
 def supersede(deps: Deps, execution: Execution) -> None:

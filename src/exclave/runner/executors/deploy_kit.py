@@ -82,7 +82,7 @@ class ClusterKit(DeployKit):
     ) -> tuple[Filler, Connection]:
         """Fetch the values of the texts and return them with the connection to the cluster."""
         filler = await self.fetch_values(context, [*texts, *list_texts(spec.cluster)])
-        return filler, await self.connect(spec.cluster, filler.fill)
+        return filler, await self.connect(spec.cluster, filler.fill, context.job.identity)
 
     def open_state(
         self, context: JobContext, spec: ClusterJob | HealthSpec, client: ClusterClient

@@ -183,7 +183,8 @@ class ImageExecutor(Executor):
         wanted = spec.target
         if wanted.type != "stack":
             name = parse_image(wanted.repository)
-            role = find_role(self._kit.roles, wanted.role)
+            identity = context.job.identity
+            role = find_role(self._kit.roles, wanted.role) if identity is None else ""
             login = await self._kit.clouds.log_in(
                 wanted.type,
                 name,
@@ -191,6 +192,7 @@ class ImageExecutor(Executor):
                 lambda token: context.log.hide([token]),
                 region=wanted.region,
                 role=role,
+                identity=identity,
             )
             return _Target(name, name.url, login)
         registry = self._kit.read_registry()

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from exclave.base.ids import Randomness
 from exclave.base.secrets import Secret
@@ -13,6 +14,9 @@ from exclave.runner.kube.api.connection import Connection
 from exclave.runner.processes.child import Command
 from exclave.runner.tools.finder import ToolFinder
 from exclave.runner.tools.job_tools import find_job_tool
+
+_ENDED: Final = "command terminated with exit code"
+"""How kubectl begins its own last line, which says no more than the exit code."""
 
 
 @dataclass(slots=True)
@@ -39,7 +43,8 @@ class PodCommands:
             )
         if ended.code == 0:
             return ""
-        last = (ended.stderr.strip() or ended.stdout.strip()).splitlines()[-1:]
+        lines = [*ended.stdout.splitlines(), *ended.stderr.splitlines()]
+        last = [line for line in lines if line.strip() and not line.startswith(_ENDED)][-1:]
         return context.mask(f"exit code {ended.code}" + "".join(f": {line}" for line in last))
 
 

@@ -133,7 +133,7 @@ class SecretsExecutor(Executor):
         log.hide([*held.values(), *(value for entry in wanted for value in entry.data.values())])
         sealer, clock = self._clusters.sealer, self._clusters.clock
         filler = await gather_values(job, log, list_texts(cluster), self._store, sealer)
-        connection = await self._clusters.connector.connect(cluster, filler.fill)
+        connection = await self._clusters.connector.connect(cluster, filler.fill, job.identity)
         store = SealedStore(_WORKSPACE, uplink=job.uplink, sealer=sealer, folder=job.folder)
         owner = PartOwner(job.uplink.queue_id, _WORKSPACE, MANAGER)
         async with ClusterClient(connection, clock, self._randomness) as client:

@@ -24,10 +24,12 @@ from exclave.runner.terraform.apply import apply
 from exclave.runner.terraform.context import TerraformContext
 from exclave.runner.terraform.errored_state import seal_errored
 from exclave.runner.terraform.module import (
+    POLICY_DIR,
     TerraformSettings,
     build_tool_env,
     choose_env,
     choose_tool,
+    make_policy_folder,
     write_cli_config,
     write_override,
     write_variables,
@@ -88,6 +90,11 @@ class TerraformExecutor(Executor):
         filler = await self._kit.fetch_values(context, texts)
         with context.workspace.touch():
             write_override(tf.module)
+            if make_policy_folder(spec, tf.module):
+                context.log.system(
+                    f"`{POLICY_DIR}` is an empty folder: the app's policies are planned and applied"
+                    " after the sandbox"
+                )
         with find_short_tmp(context.workspace) as tmp:
             return await self._plan_or_apply(tf, filler, tmp)
 

@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 from exclave.base.clock import Clock
 from exclave.runner.jobs.environment import ChildSettings, build_env
 from exclave.runner.jobs.executor import JobRun, StopRequest
+from exclave.runner.jobs.role_variables import keep_role
 from exclave.runner.jobs.shell import Cause, Ended, Shell
 from exclave.runner.jobs.workspace import KEEP_FREE_BYTES, Workspace, prepare_workspace
 from exclave.runner.logs.capture import CapturingLog
@@ -61,12 +62,26 @@ class JobContext:
     grace_s: float
     keep_free_bytes: int = KEEP_FREE_BYTES
     """How much of the disk has to stay free while the job runs."""
+    identity_env: Mapping[str, str] = field(default_factory=dict, kw_only=True)
+    """Variables by which commands get credentials of the job's role."""
+    warned: set[str] = field(default_factory=set, kw_only=True)
+    """What the log of the job says already: commands share most of their variables."""
     hidden: frozenset[str] = field(default=frozenset(), kw_only=True)
     """Values to mask even where they are too short to be searched for in a longer text."""
 
     def build_env(self, *layers: Mapping[str, str]) -> dict[str, str]:
-        """Return the environment of a command: the runner's settings, then the job's layers."""
-        return build_env(self.children, self.workspace, *layers)
+        """Return the environment of a command: the runner's settings, then the job's layers.
+
+        In a job with a role, no layer replaces what points to the credentials of that role.
+        """
+        if self.identity_env:
+            layers = tuple(keep_role(layer, self._warn_once) for layer in layers)
+        return build_env(self.children, self.workspace, self.identity_env, *layers)
+
+    def _warn_once(self, text: str) -> None:
+        if text not in self.warned:
+            self.warned.add(text)
+            self.log.system(text)
 
     def mask(self, text: str) -> str:
         """Mask the secrets in a text that leaves the runner."""
@@ -199,6 +214,7 @@ def open_context(
         timeout_s=limits.timeout_s,
         grace_s=limits.grace_s,
         keep_free_bytes=limits.keep_free_bytes,
+        identity_env={} if job.identity is None else job.identity.prepare(workspace),
     )
 
 

@@ -13,6 +13,7 @@ from exclave.client.problems import Unreachable
 from exclave.client.retry import RetryPolicy
 from exclave.runner.control_plane.access_token import IdentityRefused
 from exclave.runner.control_plane.execution_api import Uplink
+from exclave.runner.jobs.identity import JobIdentity
 from exclave.runner.logs.masking import Mask
 from exclave.runner.logs.spool import LogWriter
 from exclave.runner.outcomes import MESSAGE_CHARS, Stopped, WorkFailed, fail
@@ -39,6 +40,8 @@ class JobRun:
     folder: Path
     uplink: Uplink
     cell: Cell = NO_CELL
+    identity: JobIdentity | None = None
+    """The role of the job in the customer's account; None if it has none."""
 
 
 class StopRequest:

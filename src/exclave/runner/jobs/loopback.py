@@ -5,7 +5,7 @@ secret of the execution: there are only a few strangers at a time, and they have
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from http import HTTPStatus
 from types import TracebackType
 from typing import Final, Self
@@ -65,6 +65,19 @@ class CommandConnection:
                 case _:
                     raise ConnectionError("the body was cut off")
 
+    async def read_body(self) -> AsyncIterator[bytes]:
+        """Yield the body of a request as it arrives."""
+        while True:
+            async with asyncio.timeout(_CHUNK_WITHIN_S):
+                event = await self._receive()
+            match event:
+                case h11.Data():
+                    yield bytes(event.data)
+                case h11.EndOfMessage() | h11.PAUSED:
+                    return
+                case _:
+                    raise ConnectionError("the body was cut off")
+
     async def await_end(self) -> None:
         """Return when the client hangs up; what it sends meanwhile is its next request."""
         while data := await self.reader.read(_CHUNK):
@@ -107,13 +120,18 @@ Answer = Callable[[CommandConnection, h11.Request], Awaitable[bool]]
 class LoopbackServer:
     """Serves while the block lasts; connections that are open at its end are cancelled."""
 
-    def __init__(self, answer: Answer) -> None:
+    def __init__(self, answer: Answer, *, port: int = 0) -> None:
         self._answer = answer
+        self._port = port
         self._server: asyncio.Server | None = None
         self._open: dict[CommandConnection, asyncio.Task[None] | None] = {}
 
     async def __aenter__(self) -> Self:
-        self._server = await asyncio.start_server(self._serve, "127.0.0.1", 0)
+        try:
+            self._server = await asyncio.start_server(self._serve, "127.0.0.1", self._port)
+        except OSError:
+            # Somebody else has the wanted port: any other does.
+            self._server = await asyncio.start_server(self._serve, "127.0.0.1", 0)
         return self
 
     async def __aexit__(
@@ -159,3 +177,22 @@ class LoopbackServer:
     def _list_strangers(self) -> Sequence[CommandConnection]:
         """Return the connections that have not shown the secret, the oldest first."""
         return [connection for connection in self._open if connection.is_stranger]
+
+
+class LoopbackService:
+    """What answers the commands of a job, with a server that is open while the block lasts."""
+
+    def __init__(self, answer: Answer, *, port: int = 0) -> None:
+        self._server = LoopbackServer(answer, port=port)
+
+    async def __aenter__(self) -> Self:
+        await self._server.__aenter__()
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self._server.__aexit__(kind, error, trace)

@@ -2,7 +2,7 @@
 
 from exclave.base.logs import Log
 from exclave.runner.executions.deps import Deps
-from exclave.runner.executions.kill_switch import is_disabled
+from exclave.runner.executions.kill_switch import ThrownBy, is_disabled, is_disabled_by
 from exclave.runner.executions.roster import Execution, Phase
 from exclave.runner.executions.stop import disable
 from exclave.runner.wakeups import wait_first
@@ -12,6 +12,8 @@ _log = Log("runner.switch")
 LOOK_EVERY_S = 1.0
 _HARD_AFTER_S = 110.0
 """The time from the detection of the switch until remaining processes are killed."""
+_HARD_AFTER_STACK_S = 68.0
+"""The same, if it is the Stack's document that says so: see `document_watch.READ_WITHIN_S`."""
 
 
 async def watch_switch(deps: Deps) -> None:
@@ -39,7 +41,8 @@ def _stop_all(deps: Deps) -> None:
 
 async def _end_hard(deps: Deps, execution: Execution) -> None:
     """Kill remaining processes, in case an executor does not end in time."""
-    until = deps.clock.monotonic() + _HARD_AFTER_S
+    by_stack = is_disabled_by(deps.disk.path, ThrownBy.STACK)
+    until = deps.clock.monotonic() + (_HARD_AFTER_STACK_S if by_stack else _HARD_AFTER_S)
     while execution.phase is not Phase.ENDED:
         left = until - deps.clock.monotonic()
         if left <= 0:

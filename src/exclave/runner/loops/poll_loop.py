@@ -144,7 +144,7 @@ def _look_at(asking: asyncio.Task[PollReply]) -> None:
 
 def count_free(deps: Deps) -> int:
     """Return how many jobs could be accepted now: free slots, room in a request, disk space."""
-    if is_disabled(deps.disk.path):
+    if is_disabled(deps.disk.path) or not deps.gate.is_open:
         return 0
     if deps.measure(deps.disk.path).disk_free_bytes < deps.config.keep_free_bytes:
         return 0

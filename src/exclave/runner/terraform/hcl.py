@@ -2,7 +2,9 @@
 
 import json
 import re
+from collections.abc import Iterator
 from pathlib import Path
+from typing import NamedTuple
 
 from exclave.base.hcl_lexer import HclBroken, Piece, PieceKind, split_hcl
 
@@ -10,6 +12,17 @@ _PRIMITIVES = frozenset({"string", "number", "bool"})
 _SIMPLE = re.compile(r'"[A-Za-z0-9_-]*"')
 _VARIABLE = re.compile(r'(?:^|[\n}])\s*variable\s+"?([A-Za-z0-9_-]+)"?\s*\{')
 _TYPE = re.compile(r'(?:^|[\n;])\s*type\s*=\s*"?([A-Za-z_]+)')
+
+
+_DEFAULT = re.compile(r"(?:^|[\n;])\s*default\s*=")
+
+
+class _Variable(NamedTuple):
+    """A variable that a module declares."""
+
+    name: str
+    is_structured: bool
+    is_required: bool
 
 
 def is_expression(text: str) -> bool:
@@ -32,28 +45,34 @@ def read_variable_types(folder: Path) -> dict[str, bool]:
     Like Terraform's `-var`: text for `string`, `number`, `bool` and untyped variables is the value;
     for the others (`list(…)`, `map(…)`, `object(…)`, `any`, …) it is an expression.
     """
-    structured: dict[str, bool] = {}
+    return {variable.name: variable.is_structured for variable in _read_variables(folder)}
+
+
+def needs_value(folder: Path, name: str) -> bool:
+    """Return whether a module declares a variable and has no default for it."""
+    return any(entry.name == name and entry.is_required for entry in _read_variables(folder))
+
+
+def _read_variables(folder: Path) -> Iterator[_Variable]:
     for file in sorted(folder.iterdir()):
         if not file.is_file():
             continue
         if file.name.endswith((".tf", ".tofu")):
-            structured |= _read_native(file.read_text(errors="replace"))
+            yield from _read_native(file.read_text(errors="replace"))
         elif file.name.endswith((".tf.json", ".tofu.json")):
-            structured |= _read_json(file.read_text(errors="replace"))
-    return structured
+            yield from _read_json(file.read_text(errors="replace"))
 
 
-def _read_native(text: str) -> dict[str, bool]:
+def _read_native(text: str) -> Iterator[_Variable]:
     try:
         bare = "".join(_strip(piece) for piece in split_hcl(text))
     except HclBroken:
-        return {}  # Terraform reports this error, with the line
-    structured = {}
+        return  # Terraform reports this error, with the line
     for block in _VARIABLE.finditer(bare):
-        declared = _TYPE.search(_read_body(bare, block.end()))
+        body = _read_body(bare, block.end())
+        declared = _TYPE.search(body)
         kind = "string" if declared is None else declared[1]
-        structured[block[1]] = kind not in _PRIMITIVES
-    return structured
+        yield _Variable(block[1], kind not in _PRIMITIVES, _DEFAULT.search(body) is None)
 
 
 def _strip(piece: Piece) -> str:
@@ -78,17 +97,17 @@ def _read_body(bare: str, at: int) -> str:
     return body
 
 
-def _read_json(text: str) -> dict[str, bool]:
+def _read_json(text: str) -> Iterator[_Variable]:
     try:
         declared = json.loads(text)
     except (ValueError, RecursionError):
-        return {}
+        return
     blocks = declared.get("variable", {}) if isinstance(declared, dict) else {}
     parts = blocks if isinstance(blocks, list) else [blocks]
-    structured: dict[str, bool] = {}
     for part in parts:
         for name, body in part.items() if isinstance(part, dict) else ():
             inner = body[0] if isinstance(body, list) and body else body
-            kind = inner.get("type", "") if isinstance(inner, dict) else ""
-            structured[name] = bool(kind) and kind not in _PRIMITIVES
-    return structured
+            settings = inner if isinstance(inner, dict) else {}
+            kind = settings.get("type", "")
+            is_structured = bool(kind) and kind not in _PRIMITIVES
+            yield _Variable(name, is_structured, "default" not in settings)

@@ -10,7 +10,7 @@ from exclave.base.hcl import quote
 from exclave.runner.jobs.placeholders import Filler, is_placeholder
 from exclave.runner.jobs.workspace import ROOM, write_private
 from exclave.runner.outcomes import WorkFailed
-from exclave.runner.terraform.hcl import is_expression, read_variable_types
+from exclave.runner.terraform.hcl import is_expression, needs_value, read_variable_types
 from exclave.wire.jobs import JsonValue, Reason
 from exclave.wire.specs import TerraformSpec
 
@@ -19,6 +19,11 @@ MODULE = Path(ROOM) / "work" / "module"
 
 OVERRIDE = "zzzz_exclave_backend_override.tf.json"
 """The override file, which Terraform reads last: it replaces the module's backend."""
+
+POLICY_DIR = "kyverno_policy_dir"
+"""The variable by which a sandbox asks for a folder of policies."""
+NO_POLICIES = "exclave-no-policies"
+_SANDBOX = "sandbox"
 
 _RESERVED = "TF_"
 _ALLOWED = "TF_VAR_"
@@ -47,6 +52,20 @@ def write_override(module: Path) -> None:
     write_private(module / OVERRIDE, b'{"terraform": {"backend": {"http": {}}}}\n')
 
 
+def make_policy_folder(spec: TerraformSpec, module: Path) -> bool:
+    """Make an empty folder for the policies of a sandbox that asks for one; return whether it does.
+
+    Modules that were written for other platforms put policies of Kyverno into the cluster
+    themselves, from a folder. Here they are planned and applied after the sandbox.
+    """
+    if spec.workspace != _SANDBOX or not needs_value(module, POLICY_DIR):
+        return False
+    if POLICY_DIR in spec.vars or f"{_ALLOWED}{POLICY_DIR}" in spec.env:
+        return False
+    (module / NO_POLICIES).mkdir(mode=0o700, exist_ok=True)
+    return True
+
+
 def write_cli_config(file: Path, settings: TerraformSettings) -> None:
     """Write the CLI configuration: where providers come from."""
     lines = ["disable_checkpoint = true"]
@@ -70,6 +89,8 @@ def write_variables(spec: TerraformSpec, filler: Filler, module: Path, folder: P
     files: list[Path] = []
     structured = read_variable_types(module)
     values: dict[str, JsonValue] = {}
+    if make_policy_folder(spec, module):
+        values[POLICY_DIR] = NO_POLICIES
     expressions: dict[str, str] = {}
     for name, text in spec.vars.items():
         if not structured.get(name, False):

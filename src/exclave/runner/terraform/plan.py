@@ -65,7 +65,9 @@ async def plan(
     with tf.context.workspace.touch():
         data = tf.plan_file.read_bytes()
     digest = await hand_in_plan(tf.context.job.uplink, sealer, spec.workspace, data, document)
-    return end_plan(document, _build_outputs(tf, document, saved, digest))
+    # A plan of Terraform does not know whether it is a scan.
+    outputs = _build_outputs(tf, document, saved, digest)
+    return end_plan(document, outputs, reports_drift=not spec.destroy)
 
 
 def _build_outputs(

@@ -5,8 +5,7 @@ import hashlib
 import hmac
 import json
 from http import HTTPStatus
-from types import TracebackType
-from typing import Protocol, Self
+from typing import Protocol
 from urllib.parse import parse_qs, urlsplit
 
 import h11
@@ -16,7 +15,7 @@ from exclave.base.ids import Randomness
 from exclave.base.json_values import parse_object
 from exclave.base.logs import Log
 from exclave.client.problems import RemoteProblem
-from exclave.runner.jobs.loopback import CommandConnection, LoopbackServer, make_secret
+from exclave.runner.jobs.loopback import CommandConnection, LoopbackService, make_secret
 from exclave.wire.states import MAX_STATE, LockInfo
 
 _log = Log("runner.proxy")
@@ -51,26 +50,14 @@ class _Refused(Exception):  # noqa: N818 - an answer, not an error
         self.body = body
 
 
-class StateProxy:
+class StateProxy(LoopbackService):
     """Serves while the block lasts; requests that still wait at its end are cancelled."""
 
     def __init__(self, backend: Backend, randomness: Randomness) -> None:
         self._backend = backend
         self._path = f"/{make_secret(randomness)}"
         self._password = make_secret(randomness)
-        self._server = LoopbackServer(self._answer)
-
-    async def __aenter__(self) -> Self:
-        await self._server.__aenter__()
-        return self
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        await self._server.__aexit__(kind, error, trace)
+        super().__init__(self._answer)
 
     @property
     def secrets(self) -> list[str]:

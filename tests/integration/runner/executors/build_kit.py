@@ -83,6 +83,7 @@ class Site:
         tools: Path | None = None,
         secrets: Mapping[str, str] | None = None,
         keep_free_bytes: int = 0,
+        caches_layers: bool = True,
     ) -> None:
         folder.mkdir(exist_ok=True)
         self.folder = folder
@@ -95,7 +96,13 @@ class Site:
         fetcher = GitFetcher(settings, children, credentials)
         finder = ToolFinder(ToolSettings(folder=tools or folder / "tools", path=os.environ["PATH"]))
         charts = ChartDownloads(Link(""), credentials, allow_private=True)
-        kit = BuildTools(fetcher, finder, charts, secrets=_write_secrets(folder, secrets or {}))
+        kit = BuildTools(
+            fetcher,
+            finder,
+            charts,
+            secrets=_write_secrets(folder, secrets or {}),
+            caches_layers=caches_layers,
+        )
         self.executor = BuildExecutor(
             kit, self._open, lambda: KEY, CLOCK, children=children, keep_free_bytes=keep_free_bytes
         )

@@ -256,6 +256,18 @@ async def test_private_addresses_are_refused_before_git_runs(
     assert server.requests == []
 
 
+@pytest.mark.parametrize("proxy", ["", "http://127.0.0.1:9"])
+async def test_metadata_servers_are_refused_even_where_private_addresses_are_allowed(
+    bench: ExecutionHarness, proxy: str
+) -> None:
+    children = ChildSettings(path=os.environ["PATH"], proxy=proxy)
+
+    for url in ("http://169.254.169.254/x", "https://[fd00:ec2::254]/x", "http://2852039166/x"):
+        with pytest.raises(WorkFailed, match=r"credentials|metadata server") as caught:
+            await Fetch(bench, children=children).get(url)
+        assert caught.value.reason is Reason.SOURCE_INVALID
+
+
 async def test_git_uses_the_very_address_that_was_judged(
     bench: ExecutionHarness, server: GitServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -266,7 +278,7 @@ async def test_git_uses_the_very_address_that_was_judged(
         asked.append(f"{host}:{port}")
         return ["127.0.0.1"]
 
-    monkeypatch.setattr("exclave.runner.git.private_networks.is_public", lambda _: True)
+    monkeypatch.setattr("exclave.client.reach.is_public", lambda _: True)
     settings = GitSettings(protocols=frozenset({"http"}))
 
     got = await Fetch(bench, settings, resolve=resolve).get(
@@ -285,8 +297,12 @@ async def test_unwanted_protocols_are_refused(bench: ExecutionHarness, repo: Rep
 
 
 async def test_ssh_without_a_key_says_where_it_belongs(bench: ExecutionHarness) -> None:
+    async def resolve(host: str, port: int) -> Sequence[str]:
+        assert (host, port) == ("code.example", 22)
+        return ["10.0.0.7"]
+
     with pytest.raises(WorkFailed, match="private_key"):
-        await Fetch(bench).get("git@code.example:acme/x")
+        await Fetch(bench, resolve=resolve).get("git@code.example:acme/x")
 
 
 async def test_the_log_shows_what_was_fetched(bench: ExecutionHarness, repo: Repo) -> None:

@@ -186,3 +186,39 @@ async def test_a_value_for_nothing_is_told(bench: TerraformHarness) -> None:
 
     assert ran.outcome.state == "succeeded"
     assert "undeclared variable" in ran.text
+
+
+SANDBOX_WITH_POLICIES = """
+variable "kyverno_policy_dir" { type = string }
+output "files" { value = length(fileset(var.kyverno_policy_dir, "**")) }
+output "folder" { value = var.kyverno_policy_dir }
+"""
+
+
+async def test_a_sandbox_that_asks_for_a_folder_of_policies_gets_an_empty_one(
+    bench: TerraformHarness,
+) -> None:
+    bench.write(SANDBOX_WITH_POLICIES)
+
+    ran = await bench.plan_and_apply(workspace="sandbox")
+
+    assert ran.outcome.state == "succeeded", ran.text
+    assert ran.outputs["outputs"] == {"files": 0, "folder": "exclave-no-policies"}
+    assert "`kyverno_policy_dir` is an empty folder" in ran.text
+
+
+@pytest.mark.parametrize(
+    ("declaration", "given"),
+    [
+        ('variable "kyverno_policy_dir" { default = "own" }', {}),
+        ('variable "kyverno_policy_dir" {}', {"kyverno_policy_dir": "own"}),
+    ],
+)
+async def test_a_folder_of_policies_that_the_app_or_the_module_names_stays(
+    bench: TerraformHarness, declaration: str, given: dict[str, str]
+) -> None:
+    bench.write(f'{declaration}\noutput "folder" {{ value = var.kyverno_policy_dir }}')
+
+    ran = await bench.plan_and_apply(workspace="sandbox", vars=given)
+
+    assert ran.outputs["outputs"] == {"folder": "own"}, ran.text

@@ -7,13 +7,13 @@ from urllib.parse import parse_qs
 import pytest
 
 from exclave.base.secrets import Secret
+from exclave.runner.cloud.sigv4 import AwsKeys, SignedFor, sign_post
 from exclave.runner.images.cloud_logins import CloudLogins, find_role, name_ecr_api
 from exclave.runner.images.references import ImageName, parse_image
 from exclave.runner.kube.access.aks import AzureEndpoints
 from exclave.runner.kube.access.clusters import Clouds
 from exclave.runner.kube.access.eks import AwsEndpoints
 from exclave.runner.kube.access.gke import GcpEndpoints
-from exclave.runner.kube.access.sigv4 import AwsKeys, SignedFor, sign_post
 from exclave.runner.outcomes import WorkFailed
 from exclave.wire.jobs import Reason
 from tests.support.clouds import AWS_MACHINE

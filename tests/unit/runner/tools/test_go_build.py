@@ -3,7 +3,6 @@
 import asyncio
 import json
 import os
-import shutil
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,7 +13,7 @@ from exclave.runner.processes.child import Command
 from exclave.runner.tools.catalog import Packing, Vendor
 from exclave.runner.tools.finder import ToolFinder, ToolSettings
 from exclave.runner.tools.go_build import build_tool
-from tests.support.tools import give_up, run_command
+from tests.support.tools import give_up, need_go, run_command
 
 SUM = "h1:cWGqM9DStn5Sc/S01ibBorrO6okOzKVbLc4FY/ax9+s="
 SMALL = Vendor(
@@ -97,9 +96,7 @@ async def test_what_is_not_right_is_not_built(
 
 
 async def test_a_real_module_becomes_a_program(tmp_path: Path) -> None:
-    if shutil.which("go") is None:
-        give_up("go is not on the PATH")
-    path = os.environ["PATH"]
+    path = os.pathsep.join([str(need_go().parent), os.environ["PATH"]])
     settings = ToolSettings(folder=tmp_path / "tools", path=path, download=False, build=True)
     finder = ToolFinder(settings, {"2fa": SMALL})
     env = {"PATH": path, "HOME": str(tmp_path)}

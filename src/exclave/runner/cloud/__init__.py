@@ -1,0 +1,1 @@
+"""The cloud that the runner's machine is in: its metadata, signatures, proof of identity."""
