@@ -1,4 +1,4 @@
-"""Which network addresses are public, and which hosts are this machine.
+"""Which network addresses are public or metadata servers, and which hosts are this machine.
 
 The lists are ours and not `ipaddress.is_global`, whose answers differ between versions of Python.
 """
@@ -17,6 +17,18 @@ _V4_SPECIAL = tuple(map(ipaddress.IPv4Network, (
 _V6_GLOBAL = ipaddress.IPv6Network("2000::/3")
 _V6_SPECIAL = tuple(map(ipaddress.IPv6Network, ("2001::/23", "2001:db8::/32", "3fff::/20")))
 _NAT64 = ipaddress.IPv6Network("64:ff9b::/96")
+_METADATA = tuple(map(ipaddress.ip_network, (
+    "169.254.0.0/16", "fe80::/10",  # of this link: AWS, Azure, Google Cloud and most others
+    "168.63.129.16/32",  # the host agent of Azure
+    "100.100.100.200/32",  # Alibaba Cloud
+    "192.0.0.192/32",  # Oracle Cloud, older machines
+    "fd00:ec2::/32",  # AWS: metadata, credentials of pods, time, DNS
+    "fd20:ce::/32",  # Google Cloud
+    "fd00:c1::/32",  # Oracle Cloud
+    "fd00:42::42/128",  # Scaleway
+)))  # fmt: skip
+_METADATA_NAMES = frozenset({"metadata.google.internal", "metadata.goog", "metadata"})
+_V4_COMPATIBLE = ipaddress.IPv6Network("::/96")
 _NUMBER = re.compile(r"[0-9]+|0x[0-9a-f]*")
 
 
@@ -29,6 +41,31 @@ def is_public(address: str) -> bool:
     if isinstance(ip, ipaddress.IPv4Address):
         return not any(ip in network for network in _V4_SPECIAL)
     return ip in _V6_GLOBAL and not any(ip in network for network in _V6_SPECIAL)
+
+
+def is_metadata(address: str) -> bool:
+    """Return whether an IP address is of this link, or a server that knows a machine's credentials.
+
+    A cloud trusts whatever a machine sends there, so nobody else may choose what it sends.
+    """
+    try:
+        ip = _unwrap(ipaddress.ip_address(address.partition("%")[0]))
+    except ValueError:
+        return False
+    if isinstance(ip, ipaddress.IPv6Address) and ip in _V4_COMPATIBLE:
+        ip = ipaddress.IPv4Address(int(ip))
+    return any(ip in network for network in _METADATA)
+
+
+def names_metadata(host: str) -> bool:
+    """Return whether a host names such a server without any look-up, as a proxy would resolve it.
+
+    A number that is no address in its usual spelling may be one for the proxy.
+    """
+    name = host.rstrip(".").lower()
+    return name in _METADATA_NAMES or (
+        _is_literal(name) and (is_metadata(name) or not _is_address(name))
+    )
 
 
 def is_loopback(host: str) -> bool:
@@ -46,9 +83,20 @@ def is_private_literal(host: str) -> bool:
 
     Resolvers read `127.1`, `0x7f.1` and `2130706433` as addresses too; such a spelling is private.
     """
+    return _is_localhost(host) or (_is_literal(host) and not is_public(host))
+
+
+def _is_literal(host: str) -> bool:
     last = host.rstrip(".").rpartition(".")[2].lower()
-    is_literal = ":" in host or _NUMBER.fullmatch(last) is not None
-    return _is_localhost(host) or (is_literal and not is_public(host))
+    return ":" in host or _NUMBER.fullmatch(last) is not None
+
+
+def _is_address(host: str) -> bool:
+    try:
+        ipaddress.ip_address(host.partition("%")[0])
+    except ValueError:
+        return False
+    return True
 
 
 def _is_localhost(host: str) -> bool:

@@ -9,3 +9,7 @@ def expand_image(name: str) -> str:
     if slash and ("." in first or ":" in first or first == "localhost"):
         return name
     return f"{DOCKER_HUB}/{name}" if slash else f"{DOCKER_HUB}/library/{name}"
+
+
+CACHE_FOLDER = "cache"
+"""The folder of the org's registry that holds layers of builds for the next builds."""

@@ -3,6 +3,9 @@
 Each step of a coroutine, from one await to the next, blocks the loop. Short steps do no harm,
 because others run in between; long ones are added up. CPU
 time is counted: on a busy machine a step may take long without using much of it.
+
+Work that cannot be short calls `give_way` between its parts, so that others run in between. It
+still counts as one step.
 """
 
 import asyncio
@@ -27,11 +30,24 @@ class LoopTime:
     """The total duration of long steps, in seconds."""
     is_long: bool = False
     """Whether long steps are expected."""
+    gives_way: bool = False
+    """Whether the current step ends only to let others run."""
+    _unfinished_s: float = 0.0
+    """The duration of the parts of the current step before it gave way."""
 
     def add(self, seconds: float) -> None:
         """Add the duration of a step."""
         if seconds > LONG_S:
             self.long_s += seconds
+
+    def end_part(self, seconds: float) -> None:
+        """Add the duration of a step, or remember it if more of that step follows."""
+        self._unfinished_s += seconds
+        if self.gives_way:
+            self.gives_way = False
+        else:
+            self.add(self._unfinished_s)
+            self._unfinished_s = 0.0
 
 
 _current: ContextVar[LoopTime | None] = ContextVar("loop_time", default=None)
@@ -43,6 +59,14 @@ def note_step(seconds: float) -> None:
     # A task that was started meanwhile has inherited the variable, but does other work.
     if measured is not None and measured.task is asyncio.current_task():
         measured.add(seconds)
+
+
+async def give_way() -> None:
+    """Let the loop run what waits for it, between two parts of a long computation."""
+    measured = _current.get()
+    if measured is not None and measured.task is asyncio.current_task():
+        measured.gives_way = True
+    await asyncio.sleep(0)
 
 
 def is_expected_long() -> bool:
@@ -71,7 +95,7 @@ class Measured(Generic[T]):
                     result: T = end.value
                     return result
                 finally:
-                    self._time.add(thread_time() - began)
+                    self._time.end_part(thread_time() - began)
                 value = error = None
                 try:
                     value = yield step

@@ -1,9 +1,11 @@
 """The dependencies of use cases: built once per process, frozen, passed as an argument."""
 
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from exclave.base.clock import Clock
 from exclave.base.ids import Ids
+from exclave.control.attest.base import Attestors
 from exclave.control.keyring import Keyring
 from exclave.control.runtime.chore_metrics import ChoreTallies
 from exclave.control.runtime.exhausted_quotas import ExhaustedQuotas
@@ -43,6 +45,8 @@ class Deps:
     timings: Timings = field(default_factory=Timings)
     runner_url: str = "http://127.0.0.1:8701"
     registry_url: str = ""
+    bundles: Path | None = None
+    """The folder with the archives of the runner program for machines in clouds."""
     runs_stacks: bool = False
     """Whether the Stacks of installs that ask for it are run here: only `exclave dev` does."""
     chores: ChoreTallies = field(default_factory=ChoreTallies)
@@ -67,6 +71,8 @@ class Deps:
     postponed: Postponed = field(default_factory=Postponed)
     log_limits: LogLimits = field(default_factory=LogLimits)
     log_turns: LogTurns = field(default_factory=LogTurns)
+    attestors: Attestors = field(default_factory=Attestors)
+    """The clouds whose machines may enrol by attestation; none unless the operator says so."""
 
 
 @dataclass(frozen=True, slots=True)

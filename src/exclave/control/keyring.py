@@ -10,7 +10,13 @@ from exclave.base.errors import Unavailable
 from exclave.base.ids import Ids
 from exclave.storage import keys as stored
 from exclave.storage.engine.database import Tx
-from exclave.wire.envelope import encode_bytes, public_text, sign_dispatch, vouch_message
+from exclave.wire.envelope import (
+    encode_bytes,
+    public_text,
+    sign_detached,
+    sign_dispatch,
+    vouch_message,
+)
 from exclave.wire.runner import Dispatch, ServerKey
 
 _LOOK_AGAIN_S = 5.0
@@ -67,6 +73,11 @@ class Keyring:
             self._newest, self._looked_at = self._unseal(newest.kid, newest.sealed), now
         key, kid = self._newest.key, self._newest.kid
         return [sign_dispatch(key, kid, dispatch) for dispatch in dispatches]
+
+    def sign_detached(self, tx: Tx, kind: str, payload: bytes) -> str:
+        """Return the detached signature of a payload: a compact JWS without it."""
+        newest = stored.list_keys(tx)[-1]
+        return sign_detached(self._unseal(newest.kid, newest.sealed).key, newest.kid, kind, payload)
 
     def list_public(self, tx: Tx) -> list[ServerKey]:
         """Return the chain of public keys, oldest first."""

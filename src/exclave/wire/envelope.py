@@ -71,6 +71,16 @@ def sign_dispatch(key: Ed25519PrivateKey, kid: str, dispatch: Dispatch) -> str:
     return f"{header}.{payload}.{signature}"
 
 
+def sign_detached(key: Ed25519PrivateKey, kid: str, kind: str, payload: bytes) -> str:
+    """Return a compact JWS of a payload without the payload, which its reader has or can write.
+
+    `kind` is its type: a signature of one kind is none of another.
+    """
+    header = encode_bytes(canonical_json({"alg": "EdDSA", "kid": kid, "typ": kind}))
+    signature = encode_bytes(key.sign(f"{header}.{encode_bytes(payload)}".encode()))
+    return f"{header}..{signature}"
+
+
 def read_kid(envelope: str) -> str:
     """Return the id of the key that an envelope claims to be signed by; not verified yet."""
     return _read_header(_split(envelope)[0])

@@ -5,6 +5,7 @@ from typing import Annotated, Literal
 from pydantic import Field, StringConstraints
 
 from exclave.wire.model import Request
+from exclave.wire.roles import JobRole
 from exclave.wire.spec_fields import Artifact, Digest, TimeoutS
 
 ImageRepository = Annotated[
@@ -81,4 +82,5 @@ class ImageSpec(Request):
     """Which variants of the image; empty: all."""
     source: ImageRepository | Literal[""] = ""
     """The public repository that the image was built from; empty if there is none."""
+    role: JobRole = None
     timeout_s: TimeoutS = 300.0

@@ -7,6 +7,7 @@ from pydantic import AfterValidator, Field, StringConstraints, WithJsonSchema
 
 from exclave.domain.installs import ApprovalOption as ApprovalOption
 from exclave.domain.workflows import WorkflowKind as WorkflowKind
+from exclave.wire.cloud_accounts import CloudAccountReply
 from exclave.wire.identity import RunnerReply
 from exclave.wire.jobs import JsonValue, LaneReply
 from exclave.wire.model import Id, Labels, Name, Reply, Request, Text
@@ -17,6 +18,7 @@ InputName = Annotated[str, StringConstraints(min_length=1, max_length=200, patte
 InputText = Annotated[str, StringConstraints(max_length=65_536, pattern=r"^[^\x00]*$")]
 InputTexts = Annotated[dict[InputName, InputText], Field(max_length=1000)]
 PartName = Annotated[str, StringConstraints(pattern=r"^[a-z0-9_{}.:-]{1,200}$")]
+PlaceText = Annotated[str, StringConstraints(max_length=100, pattern=r"^[A-Za-z0-9-]*$")]
 Reason = Annotated[Text, StringConstraints(min_length=3)]
 
 
@@ -35,6 +37,14 @@ class NewInstall(Request):
     here: bool = False
     """Whether the server's own machine starts the runner; only `exclave dev` does."""
     provision: bool = True
+    region: PlaceText = ""
+    """Of an app for a cloud: the customer's region, or location of Azure."""
+    account: PlaceText = ""
+    """AWS account, Azure subscription or GCP project; empty if the first machine decides it."""
+    tenant: PlaceText = ""
+    """Azure: the tenant of the subscription."""
+    confirm_account: bool = False
+    """Without an account: no runner enrols until somebody confirms the one that came first."""
 
 
 class InstallReply(Reply):
@@ -48,6 +58,10 @@ class InstallReply(Reply):
     app: str = ""
     state: str = ""
     target: str = ""
+    region: str = ""
+    account: str = ""
+    """AWS account, Azure subscription or GCP project that was given; empty: any may apply it."""
+    tenant: str = ""
     config_version: int | None = None
     newest_version: int | None = None
     """The newest config of the app: the install moves there when it is upgraded."""
@@ -79,12 +93,33 @@ class PartReply(Reply):
     health_at: datetime | None = None
 
 
+class StackSummary(Reply):
+    """The Stack of an install in a cloud: what the customer runs, and what waits for them."""
+
+    state: str
+    """That of the version that runs; of the newest one if none does."""
+    running: int | None
+    """The version that the customer runs."""
+    newest: int
+    mode: str = ""
+    """`full` or `plan-only`, as the customer chose."""
+    roles_off: list[str] = []
+    """Roles that the customer has switched off, or not switched on."""
+    machine: str = ""
+    beacon: str = ""
+    """What somebody says who claims to be its machine, as long as nobody has proved it."""
+
+
 class InstallDetail(InstallReply):
     """An install with its parts, lanes, runners and last workflows."""
 
+    stack: StackSummary | None = None
+    """None for `local`."""
     component_toggles: dict[str, bool] = {}
     """Components that are switched on or off here, whatever their default."""
     component_overrides: dict[str, dict[str, str]] = {}
+    cloud_account: CloudAccountReply | None = None
+    """Whose machine may be its runner; None for an install that is in no cloud."""
     lanes: list[LaneReply] = []
     parts: list[PartReply] = []
     runners: list[RunnerReply] = []
@@ -284,6 +319,9 @@ class InstallConfig(Request):
     components: Annotated[dict[PartName, ComponentOverride], Field(max_length=1000)] = {}
     inputs: InputTexts = {}
     labels: Labels = {}
+    region: PlaceText = ""
+    account: PlaceText = ""
+    tenant: PlaceText = ""
 
 
 class SyncInstalls(Request):

@@ -13,6 +13,7 @@ from pydantic import (
 from exclave.base import job_limits
 from exclave.wire.images import PinnedImage
 from exclave.wire.model import Name, Request
+from exclave.wire.roles import JobRole
 from exclave.wire.spec_fields import (
     Argument,
     Artifact,
@@ -216,6 +217,7 @@ class ClusterJob(Request):
     teardown: TeardownRules = TeardownRules()
     delay_s: Annotated[float, Field(ge=0, le=3600)] = 0.0
     """How long to wait before another try."""
+    role: JobRole = None
     timeout_s: TimeoutS = 1800.0
 
     @model_serializer(mode="wrap")
@@ -306,4 +308,5 @@ class HealthSpec(Request):
     rules: HealthRules
     delay_s: Annotated[float, Field(ge=0, le=3600)] = 0.0
     """How long to wait before another try."""
+    role: JobRole = None
     timeout_s: TimeoutS = 300.0

@@ -13,12 +13,20 @@ from exclave.wire.spec_fields import Digest, Outputs
 from exclave.wire.specs import JobSpec
 
 PROTOCOL_MAJOR = 1
-PROTOCOL_MINOR = 1
+PROTOCOL_MINOR = 2
 OLDEST_MINOR = 0
-"""Runners one minor behind still work."""
+"""Runners two minors behind still work."""
+ROLES_MINOR = 2
+"""The minor since which runners understand jobs that run with a role."""
 
 Protocol = Annotated[str, StringConstraints(pattern=r"^\d{1,3}\.\d{1,3}$")]
 PROTOCOL = f"{PROTOCOL_MAJOR}.{PROTOCOL_MINOR}"
+
+
+def read_minor(protocol: Protocol) -> int:
+    """Return the minor of a protocol version."""
+    return int(protocol.partition(".")[2])
+
 
 Key = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_-]{43}$")]
 """32 bytes in base64url: an Ed25519 public key."""

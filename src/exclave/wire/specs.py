@@ -14,6 +14,7 @@ from exclave.base import job_limits
 from exclave.wire.images import ImageSource, ImageSpec
 from exclave.wire.kubernetes import ClusterRef, HealthSpec, HelmSpec, ManifestSpec
 from exclave.wire.model import Id, Name, Request
+from exclave.wire.roles import JobRole
 from exclave.wire.spec_fields import (
     Argument,
     Artifact,
@@ -61,6 +62,7 @@ class ScriptSpec(Request):
     steps: Annotated[list[ScriptStep], Field(min_length=1, max_length=100)]
     env: Env = {}
     secrets: Annotated[dict[EnvName, Name], Field(max_length=100)] = {}
+    role: JobRole = None
     timeout_s: TimeoutS = 3600.0
 
 
@@ -101,7 +103,7 @@ class ActionSpec(Request):
     kind: Literal["action"] = "action"
     steps: Annotated[list[ActionStep], Field(min_length=1, max_length=100)]
     env: Env = {}
-    role: Annotated[str, StringConstraints(max_length=200)] = ""
+    role: JobRole = None
     kube_config: Literal["none", "optional", "required"] = "none"
     """Whether commands get access to `cluster`; `optional` access is given where it is known."""
     cluster: ClusterRef | None = None
@@ -137,6 +139,7 @@ class TerraformSpec(Request):
     plan: PlanRef | None = None
     delay_s: Annotated[float, Field(ge=0, le=3600)] = 0.0
     """How long to wait before another try."""
+    role: JobRole = None
     timeout_s: TimeoutS = 3600.0
 
     @model_validator(mode="after")
@@ -296,6 +299,7 @@ class SecretsSpec(Request):
     cluster: ClusterRef | None = None
     adopt: bool = False
     """Whether the cluster may be another one than that which has the copies: those stay there."""
+    role: JobRole = None
     timeout_s: TimeoutS = 300.0
 
     @model_validator(mode="after")

@@ -15,7 +15,8 @@ from exclave.base.errors import Problem
 from exclave.control.background import sweeper
 from exclave.control.deps import Deps
 from exclave.control.dispatch import completion, executions, polls
-from exclave.control.progress import advance
+from exclave.control.progress import cancel_jobs, step_jobs
+from exclave.control.progress.workflow_events import make_end_event
 from exclave.control.workflows import jobs
 from exclave.domain import jobs as domain_jobs
 from exclave.domain.executions import OpenExecution, ResultReceipt
@@ -153,7 +154,7 @@ def _cancel_at_once(tx: Tx, org: OrgId, job: JobId) -> Any:
     stored_jobs.request_cancel(tx, org, job)
     stored_jobs.end_job(tx, org, job, JobState.CANCELLED, reason=Reason.CANCELLED)
     tx.wake(f"cancel:{row.queue_id}")
-    return advance.make_end_event(row, JobState.CANCELLED, reason=Reason.CANCELLED)
+    return make_end_event(row, JobState.CANCELLED, reason=Reason.CANCELLED)
 
 
 def _count_from_last_renewal(now: datetime, since: datetime, **known: Any) -> Silence:
@@ -225,7 +226,10 @@ NO_LANES = Mutant(
 NO_SWEEP = Mutant("silence is never given up", ((sweeper, "find_silence", _never_silent),))
 CANCEL_AT_ONCE = Mutant(
     "a cancel is final before the runner stopped",
-    ((advance, "end_unstarted_job", _cancel_at_once), (jobs, "end_unstarted_job", _cancel_at_once)),
+    (
+        (cancel_jobs, "end_unstarted_job", _cancel_at_once),
+        (jobs, "end_unstarted_job", _cancel_at_once),
+    ),
 )
 NO_START_GRACE = Mutant(
     "timers go on while the server is down",
@@ -240,7 +244,7 @@ MEMORY_FIRST = Mutant(
     ((access_token.Session, "_save", _remember_then_save),),
 )
 NO_DIGEST = Mutant(
-    "an approval is not bound to a digest", ((advance, "approved_digest", lambda *_: None),)
+    "an approval is not bound to a digest", ((step_jobs, "approved_digest", lambda *_: None),)
 )
 ALL = (
     NO_FENCE, NO_STATE_CHECK, NO_FINAL_GUARD, NO_GUARD_AT_ALL, NO_NONCE, NO_RESULT_DIGEST,

@@ -1,11 +1,16 @@
 """A workflow of one job, begun by the runner; and a look at how it stands."""
 
+import json
+
 from exclave.control.installs import installs
 from exclave.control.workflows import jobs, workflows
 from exclave.domain.identity import InstallId
 from exclave.domain.jobs import JobId
+from exclave.wire.envelope import decode_bytes
 from exclave.wire.jobs import JobReply, OutcomeState, Reason
+from exclave.wire.roles import RoleWish
 from exclave.wire.runner import Offer, Outcome
+from exclave.wire.specs import ScriptSpec, ScriptStep
 from exclave.wire.workflows import WorkflowReply
 from tests.integration.control.conftest import World
 from tests.support.world import job, run_workflow
@@ -45,3 +50,15 @@ async def look_at_flow(world: World) -> WorkflowReply:
 async def lane_states(world: World) -> dict[str, str]:
     shown = await installs.show_install(world.deps, world.user, InstallId(world.queue))
     return {lane.name: lane.state for lane in shown.lanes}
+
+
+def make_script(*, role: bool) -> ScriptSpec:
+    """Return a script, with or without a role in the customer's account."""
+    wish = RoleWish(name="acme-maintenance", operation="trigger") if role else None
+    return ScriptSpec(steps=[ScriptStep(name="a", script="true")], role=wish)
+
+
+def has_role(offer: Offer) -> bool:
+    """Return whether an offered job is to run with a role."""
+    payload = json.loads(decode_bytes(offer.envelope.split(".")[1]))
+    return bool(payload["spec"].get("role"))

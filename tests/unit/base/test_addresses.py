@@ -6,7 +6,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from exclave.base.addresses import is_loopback, is_private_literal, is_public
+from exclave.base.addresses import (
+    is_loopback,
+    is_metadata,
+    is_private_literal,
+    is_public,
+    names_metadata,
+)
 
 PRIVATE = [
     "0.0.0.0", "0.1.2.3", "10.1.2.3", "100.64.0.1", "100.100.100.200", "127.0.0.1", "127.255.255.255",  # noqa: S104 - none is bound
@@ -25,6 +31,40 @@ PUBLIC = [
     "2606:4700::1111", "2a00:1450::1", "2001:4860:4860::8888", "64:ff9b::808:808", "2002:808:808::",
     "::ffff:8.8.8.8",
 ]  # fmt: skip
+
+
+METADATA = [
+    "169.254.169.254", "169.254.170.2", "169.254.0.0", "168.63.129.16", "100.100.100.200", "192.0.0.192",
+    "fe80::1", "fe80::1%eth0", "fd00:ec2::254", "fd00:ec2::23", "fd20:ce::254", "fd00:42::42",
+    "::ffff:169.254.169.254", "::169.254.169.254", "64:ff9b::a9fe:a9fe", "2002:a9fe:a9fe::",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("address", METADATA)
+def test_metadata_servers_are_known_and_never_public(address: str) -> None:
+    assert is_metadata(address)
+    assert names_metadata(address)
+    assert not is_public(address)
+
+
+@pytest.mark.parametrize(
+    "address", ["10.0.0.1", "127.0.0.1", "192.168.1.1", "::1", "fd00::1", *PUBLIC]
+)
+def test_other_private_and_public_addresses_are_no_metadata_servers(address: str) -> None:
+    assert not is_metadata(address)
+    assert not names_metadata(address)
+
+
+@pytest.mark.parametrize(
+    "host", ["2852039166", "0xa9fea9fe", "169.254.43518", "metadata.google.internal."]
+)
+def test_a_metadata_server_is_known_by_names_that_only_a_resolver_reads(host: str) -> None:
+    assert names_metadata(host)
+
+
+@pytest.mark.parametrize("host", ["github.com", "metadata.example", "0xcafe.dev"])
+def test_ordinary_names_name_no_metadata_server(host: str) -> None:
+    assert not names_metadata(host)
 
 
 @pytest.mark.parametrize("address", PRIVATE)

@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from exclave.base.loop_time import LONG_S, LoopTime, Measured, note_step
+from exclave.base.loop_time import LONG_S, LoopTime, Measured, give_way, note_step
 
 
 def hold_loop(seconds: float) -> None:
@@ -25,6 +25,39 @@ async def test_long_steps_are_added_up_and_waiting_is_not() -> None:
 
     assert await Measured(work(), measured) == "done"
     assert 0.02 <= measured.long_s <= time.perf_counter() - began - 0.05
+
+
+async def test_others_run_where_a_step_gives_way_and_it_still_counts_as_a_whole() -> None:
+    order: list[str] = []
+
+    async def work() -> None:
+        for part in ("first", "second"):
+            order.append(part)
+            hold_loop(0.7 * LONG_S)
+            await give_way()
+
+    async def do_other_work() -> None:
+        order.append("other")
+
+    measured = LoopTime()
+    other = asyncio.create_task(do_other_work())
+    await Measured(work(), measured)
+    await other
+
+    assert order == ["first", "other", "second"]
+    assert measured.long_s >= 1.4 * LONG_S
+
+
+async def test_a_task_that_gives_way_does_not_join_the_steps_of_the_task_that_started_it() -> None:
+    async def work() -> None:
+        other = asyncio.create_task(give_way())
+        await asyncio.sleep(0)
+        await other
+
+    measured = LoopTime()
+    await Measured(work(), measured)
+
+    assert not measured.gives_way
 
 
 async def test_a_step_that_is_run_by_somebody_else_counts() -> None:

@@ -12,7 +12,7 @@ from exclave.control.installs import scheduler
 from exclave.control.limits import usage_counting
 from exclave.control.logs import merge
 from exclave.control.registry import gc
-from exclave.storage import audit, registry_tokens, runner_access
+from exclave.storage import audit, install_identities, registry_tokens, runner_access
 from exclave.storage.engine.database import Tx
 
 PEERS = "peers"
@@ -58,6 +58,7 @@ async def _forget(deps: Deps) -> float:
         runner_access.drop_expired(tx)
         registry_tokens.drop_expired_registry_tokens(tx)
         audit.drop_old_replies(tx, _REPLIES_KEPT)
+        install_identities.drop_expired_nonces(tx)
 
     await deps.db.write(forget)
     return _FORGET_S

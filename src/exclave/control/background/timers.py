@@ -5,7 +5,8 @@ from datetime import datetime, timedelta
 from exclave.control import chores
 from exclave.control.chores import RowWorker, count_rest
 from exclave.control.deps import Deps
-from exclave.control.progress.advance import WorkflowEvent, advance
+from exclave.control.progress.advance import advance
+from exclave.control.progress.workflow_events import WorkflowEvent
 from exclave.domain.workflows import StepKind, WorkflowKey
 from exclave.flow.events import Answered, Denied
 from exclave.storage import due_steps, workflows

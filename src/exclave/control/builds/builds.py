@@ -12,7 +12,8 @@ from exclave.control.audit import record
 from exclave.control.builds.targets import find_target, list_targets
 from exclave.control.deps import Deps
 from exclave.control.pagination import clamp, make_page
-from exclave.control.progress.advance import WorkflowEvent, advance
+from exclave.control.progress.advance import advance
+from exclave.control.progress.workflow_events import WorkflowEvent
 from exclave.domain import builds as domain
 from exclave.domain.builds import Build, ListedBuild, may_be_reused
 from exclave.domain.configs import Config

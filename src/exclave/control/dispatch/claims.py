@@ -59,7 +59,7 @@ class Search:
         for page in range(_PAGES):
             rows = self._ask(page)() if page else self._read_first()
             for job in rows:
-                if job.kind not in slot.kinds:
+                if not slot.understands(job.kind, job.spec):
                     continue
                 if job.lanes and taken is None:
                     taken = list(queues.list_busy_lanes(self._tx, self._org, self._queue))

@@ -6,8 +6,9 @@ from dataclasses import dataclass, field, replace
 from exclave.base.digests import digest_json
 from exclave.base.json_values import JsonObject
 from exclave.control.deps import Deps
-from exclave.control.progress.advance import advance, make_end_event
+from exclave.control.progress.advance import advance
 from exclave.control.progress.job_results import FinishedJob, Verdict, apply_job_result
+from exclave.control.progress.workflow_events import make_end_event
 from exclave.domain.executions import Execution, OpenExecution, ResultReceipt
 from exclave.domain.jobs import (
     ExecutionState,

@@ -32,7 +32,7 @@ from exclave.storage.engine.hub import Hub
 from exclave.storage.engine.statements import Deferred
 from exclave.storage.runners import Turn, WaitingPoll
 from exclave.wire.jobs import JobKind
-from exclave.wire.runner import PollReply
+from exclave.wire.runner import PollReply, read_minor
 
 OFFER = "offer"
 """Topic of messages between servers that carry an offer."""
@@ -132,4 +132,5 @@ def _read_slot(poll: WaitingPoll) -> PollSlot:
     """Return the slot of a poll that is parked on another server."""
     who = RunnerIdentity(poll.org_id, poll.id, poll.queue_id, poll.kind, poll.name)
     kinds = tuple(name for name in poll.capabilities if name in KINDS[poll.kind])
-    return PollSlot(who, poll.boot, poll.poll_no, poll.poll_nonce, poll.poll_free, kinds)
+    minor = read_minor(poll.protocol)
+    return PollSlot(who, poll.boot, poll.poll_no, poll.poll_nonce, poll.poll_free, kinds, minor)

@@ -22,6 +22,7 @@ from exclave.domain.runners import (
 )
 from exclave.storage import queues, runner_access, runners
 from exclave.storage.engine.database import Tx
+from exclave.wire.attest import EnrolAttested
 from exclave.wire.envelope import verify_signature
 from exclave.wire.runner import (
     AskToken,
@@ -75,16 +76,16 @@ async def enrol_runner(deps: Deps, request: Enrol) -> Enrolled:
         queue = queues.find_queue(tx, org, enrolment.queue_id)
         if queue is None:
             raise _unknown_token()
-        runner = _make_runner(RunnerId(deps.ids.new("run")), queue, request)
+        runner = make_runner(RunnerId(deps.ids.new("run")), queue, request)
         runners.add_runner(tx, runner)
         runner_access.use_enrolment(tx, org, enrolment.id, runner.id)
         record(tx, deps, org, enrolment.created_by, "runner_enrolled", runner.id)
-        return _welcome(tx, deps, org, runner.id)
+        return welcome_runner(tx, deps, org, runner.id)
 
     return await deps.db.write(enrol)
 
 
-def _make_runner(runner: RunnerId, queue: Queue, request: Enrol) -> NewRunner:
+def make_runner(runner: RunnerId, queue: Queue, request: Enrol | EnrolAttested) -> NewRunner:
     """Return the runner of a request, with those of its capabilities that its queue allows."""
     return NewRunner(
         org_id=queue.org_id,
@@ -209,7 +210,7 @@ def _enrol_again(
 ) -> Enrolled | Unauthenticated:
     runner = _find_enrolled(tx, enrolment)
     if runner is not None and runner.public_key == request.public_key:
-        return _welcome(tx, deps, runner.org_id, runner.id)
+        return welcome_runner(tx, deps, runner.org_id, runner.id)
     if enrolment.expires_at <= tx.now:
         _raise_alarm(tx, deps, runner)
         return _unknown_token()
@@ -251,7 +252,8 @@ def _unknown_token() -> Unauthenticated:
     return Unauthenticated("the enrolment token is unknown or expired", hint="Ask for a new one.")
 
 
-def _welcome(tx: Tx, deps: Deps, org: OrgId, runner: RunnerId) -> Enrolled:
+def welcome_runner(tx: Tx, deps: Deps, org: OrgId, runner: RunnerId) -> Enrolled:
+    """Return the identity of a runner, and the keys to pin."""
     row = runners.find_runner(tx, org, runner)
     if row is None:
         raise Conflict("the runner is gone")

@@ -25,7 +25,7 @@ from exclave.domain.jobs import ExecutionState, StaleRequest
 from exclave.storage import executions, jobs, runners
 from exclave.storage.engine.database import Tx
 from exclave.storage.engine.hub import Watch
-from exclave.wire.runner import OLDEST_MINOR, PROTOCOL_MAJOR, Poll, PollReply
+from exclave.wire.runner import OLDEST_MINOR, PROTOCOL_MAJOR, Poll, PollReply, read_minor
 
 
 async def poll(deps: Deps, who: RunnerIdentity, request: Poll) -> PollReply:
@@ -206,4 +206,5 @@ def _look(tx: Tx, deps: Deps, who: RunnerIdentity, request: Poll, *, cancelled: 
 
 def _make_slot(who: RunnerIdentity, request: Poll) -> PollSlot:
     kinds = tuple(kind for kind in request.capabilities if kind in KINDS[who.kind])
-    return PollSlot(who, request.boot, request.no, request.nonce, request.free, kinds)
+    minor = read_minor(request.protocol)
+    return PollSlot(who, request.boot, request.no, request.nonce, request.free, kinds, minor)

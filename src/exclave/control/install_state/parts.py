@@ -11,7 +11,7 @@ from exclave.domain.install_state import (
 )
 from exclave.domain.installs import PartState, component_of
 from exclave.domain.lanes import POLICIES, SANDBOX
-from exclave.storage import builds, install_parts, schedules
+from exclave.storage import builds, drift_findings, install_parts, schedules
 from exclave.storage.engine.database import Tx
 
 MOST_REPLANS = 5
@@ -79,6 +79,7 @@ def note_gone(tx: Tx, org: OrgId, install: str, part: str, workflow: str) -> Non
         tx, org, install, part, PartState.ABSENT, workflow=workflow, config=None, build=None
     )
     schedules.drop_check(tx, org, install, part)
+    drift_findings.close_all(tx, org, install, part)
 
     if part == POLICIES:  # templates read nothing of them
         return

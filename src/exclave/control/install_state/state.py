@@ -9,6 +9,7 @@ from typing import TypeAlias, cast
 
 from exclave.base.errors import NotFound
 from exclave.control.install_state.reported_outputs import OutputsInvalid
+from exclave.domain.clouds import write_cloud_account
 from exclave.domain.identity import OrgId, QueueId
 from exclave.domain.install_state import StateDocument, add_components
 from exclave.domain.stacks import StackState
@@ -50,7 +51,7 @@ def first_state(
         "labels": dict(app_install.labels),
         "inputs": {"inputs": dict(inputs)},
         "install": {"id": install, "name": app_install.name},
-        "cloud_account": {"aws": None, "azure": None, "gcp": None, app_install.target: {}},
+        "cloud_account": write_cloud_account(app_install.target, app_install.place),
         "runner": {"id": "", "runner_group_id": "", "status": "pending"},
         "install_stack": {"populated": False, "status": StackState.AWAITING, "outputs": None},
         "sandbox": {"status": "", "type": "", "version": "", "outputs": None, "populated": False},

@@ -26,6 +26,7 @@ from exclave.control.installs.inputs import change_inputs
 from exclave.control.installs.installs import replace_labels
 from exclave.control.installs.start_workflow import Request, WorkflowKind, begin_install_workflow
 from exclave.control.job_specs.rendering import Renderings, write_rendered
+from exclave.control.stack_versions.versions import refresh_version
 from exclave.domain.apps import App
 from exclave.domain.four_eyes import Author
 from exclave.domain.identity import Right, User
@@ -118,6 +119,8 @@ def _plan(tx: Tx, deps: Deps, user: User, app: App, file: InstallConfig) -> _Pla
     if namesake is not None and (flaw := _find_flaw(namesake, app)):
         return _Plan(file, namesake.id, problem=flaw[0], hint=flaw[1])
     install = namesake if isinstance(namesake, AppInstall) else None
+    if install is not None and (moved := _find_other_place(install, file)):
+        return _Plan(file, install.id, problem=moved, hint="An install stays where it is.")
     config_id = find_current(tx, user.org, app).id if install is None else install.config_id
     declared = list_declared(tx, user.org, config_id)
     before = {} if install is None else read_values(tx, deps, user.org, install.id).clear
@@ -153,6 +156,15 @@ def _find_flaw(install: Install, app: App) -> tuple[str, str] | None:
             f"To let its file decide: exclave installs manage {install.name} by-config",
         )
     return None
+
+
+def _find_other_place(install: AppInstall, file: InstallConfig) -> str:
+    """Return how the place in a file differs from that of its install; empty if it does not."""
+    for noun, now in install.place._asdict().items():
+        wanted = getattr(file, noun).lower()
+        if wanted and wanted != now:
+            return f"the {noun} in the file is `{wanted}`, and that of the install is `{now}`"
+    return ""
 
 
 def _compare_inputs(
@@ -197,6 +209,9 @@ def _apply(
             inputs=file.inputs,
             approve_all=file.approval_option == ApprovalOption.APPROVE_ALL,
             provision=False,
+            region=file.region,
+            account=file.account,
+            tenant=file.tenant,
         )
         install, _ = add_app_install(tx, deps, user, new, app.id, texts)
         _store_options(tx, user, install, file, {}, {})
@@ -209,6 +224,7 @@ def _apply(
         replace_labels(tx, deps, user, app_install, {**app_install.labels, **file.labels})
     again, off = _find_moved(tx, user, app_install, plan)
     changed = change_inputs(tx, deps, user, app_install, SetInputs(values=file.inputs), again)
+    refresh_version(tx, deps, user.org, app_install.id, texts)
     gone = None
     if off:
         kind, request = WorkflowKind.TEARDOWN, Request(components=off)

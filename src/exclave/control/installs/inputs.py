@@ -20,6 +20,8 @@ from exclave.control.installs.input_versions import (
     store_values,
 )
 from exclave.control.installs.start_workflow import Request, WorkflowKind, begin_install_workflow
+from exclave.control.job_specs.rendering import Renderings, write_rendered
+from exclave.control.stack_versions.versions import refresh_version
 from exclave.control.workflows import replies
 from exclave.domain.four_eyes import NOBODY, Author
 from exclave.domain.identity import InstallId, OrgId, Right, User
@@ -70,7 +72,7 @@ async def show_inputs(
 async def set_inputs(deps: Deps, user: User, install: InstallId, body: SetInputs) -> InputsChanged:
     """Set inputs and start a workflow that redeploys what reads them."""
 
-    def change(tx: Tx) -> InputsChanged:
+    def change(tx: Tx, texts: Renderings) -> InputsChanged:
         app_install = get_app_install(tx, user, install, Right.OPERATE, lock=True)
         if app_install.managed_by is ManagedBy.CONFIG:
             raise Conflict(
@@ -80,9 +82,12 @@ async def set_inputs(deps: Deps, user: User, install: InstallId, body: SetInputs
             )
         if body.approve_all:
             require_approve_all(tx, user, install)
-        return change_inputs(tx, deps, user, app_install, body)
+        changed = change_inputs(tx, deps, user, app_install, body)
+        if not body.dry_run:
+            refresh_version(tx, deps, user.org, install, texts)
+        return changed
 
-    return await deps.db.write(change, key=install)
+    return await write_rendered(deps, user.org, change, key=install)
 
 
 def change_inputs(

@@ -34,6 +34,7 @@ from exclave.storage import (
     installs,
     queues,
     runners,
+    stack_views,
     stacks,
     workflows,
 )
@@ -199,6 +200,7 @@ async def delete_install(deps: Deps, user: User, install: InstallId, forget: str
         install_inputs.forget_sealed(tx, user.org, install)
         workflows.forget_sealed(tx, user.org, QueueId(install))
         stacks.drop_codes(tx, user.org, install)
+        stack_views.revoke_views(tx, user.org, install)
         stacks.void_enrolments(tx, user.org, install, tx.now)
         detail = {"name": row.name, **({"forget": forget} if forget else {})}
         record(tx, deps, user.org, user.name, "install_deleted", install, **detail)

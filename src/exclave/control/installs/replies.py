@@ -2,14 +2,19 @@
 
 from collections.abc import Mapping
 
+from exclave.control.attest import pins
 from exclave.control.deps import Deps
 from exclave.control.dispatch.runners import write_runner
+from exclave.control.installs.cloud_accounts import summarise_identity
+from exclave.control.stack_versions.summaries import summarise_stack
 from exclave.control.workflows import replies
 from exclave.domain.identity import OrgId, QueueId
 from exclave.domain.installs import AppInstall, Drift, Install, InstallPart, PartState, may_exist
 from exclave.domain.queues import Lane
+from exclave.domain.stacks import Cloud
 from exclave.storage import configs, install_parts, queues, runners, workflows
 from exclave.storage.engine.database import Tx
+from exclave.wire.cloud_accounts import CloudAccountReply
 from exclave.wire.installs import InstallDetail, InstallReply, PartReply
 from exclave.wire.jobs import LaneReply
 
@@ -36,6 +41,7 @@ def summarise_install(install: Install, workflow: str | None = None) -> InstallR
         app=install.app_name,
         state=install.state,
         target=install.target,
+        **install.place._asdict(),
         config_version=install.config_version,
         newest_version=install.newest_version,
         approve_all=install.approves_all,
@@ -59,11 +65,20 @@ def show_install(tx: Tx, deps: Deps, org: OrgId, install: Install) -> InstallDet
         component_overrides={name: dict(texts) for name, texts in app.overrides.items()}
         if app
         else {},
+        cloud_account=_show_account(tx, org, app),
         lanes=[_show_lane(lane) for lane in queues.list_lanes(tx, org, queue)],
         parts=list_parts(tx, org, app) if app else [],
+        stack=summarise_stack(tx, org, app) if app else None,
         runners=[write_runner(deps, r, tx.now, running.get(r.id, 0)) for r in runner_rows],
         workflows=[replies.summarise_workflow(workflow) for workflow in last],
     )
+
+
+def _show_account(tx: Tx, org: OrgId, install: AppInstall | None) -> CloudAccountReply | None:
+    """Return whose machine may be the runner; None for an install in no cloud."""
+    if install is None or install.target is Cloud.LOCAL:
+        return None
+    return summarise_identity(pins.find_identity(tx, org, install))
 
 
 def list_parts(tx: Tx, org: OrgId, install: AppInstall) -> list[PartReply]:

@@ -7,9 +7,10 @@ from exclave.base.errors import Conflict, InvalidInput, NotFound
 from exclave.control.deps import Deps
 from exclave.control.four_eyes import is_on
 from exclave.control.installs.outline import load_outline
-from exclave.control.progress.advance import WorkflowEvent, advance
+from exclave.control.progress.advance import advance
 from exclave.control.progress.lane_turns import refuse_crowd
 from exclave.control.progress.stack_waits import answer_active
+from exclave.control.progress.workflow_events import WorkflowEvent
 from exclave.domain.configs import Config
 from exclave.domain.four_eyes import Author, needs_script_gate
 from exclave.domain.identity import OrgId, QueueId

@@ -25,7 +25,9 @@ from exclave.control.installs.input_versions import (
 from exclave.control.installs.inputs import show_begun
 from exclave.control.installs.replies import read_hashes
 from exclave.control.installs.start_workflow import Request, WorkflowKind, begin_install_workflow
+from exclave.control.job_specs.rendering import Renderings, write_rendered
 from exclave.control.progress.install_endings import start_schedules
+from exclave.control.stack_versions.versions import refresh_version
 from exclave.domain.configs import Config
 from exclave.domain.four_eyes import Author
 from exclave.domain.identity import InstallId, OrgId, Right, User
@@ -33,6 +35,7 @@ from exclave.domain.install_state import StateDocument, add_components
 from exclave.domain.installs import AppInstall, InstallState, PartState, may_exist, takes_deploys
 from exclave.domain.lanes import POLICIES
 from exclave.domain.workflows import WorkflowId
+from exclave.stacks.registry import find_cloud_stack
 from exclave.storage import app_installs, configs, install_parts, stacks
 from exclave.storage.engine.database import Tx
 from exclave.wire.installs import Obstacle, PartChange, Upgrade, UpgradeReply
@@ -62,7 +65,7 @@ async def upgrade_install(
 ) -> UpgradeReply:
     """Move an install to a config, and deploy what differs if asked to."""
 
-    def upgrade(tx: Tx) -> UpgradeReply:
+    def upgrade(tx: Tx, texts: Renderings) -> UpgradeReply:
         app_install = get_app_install(tx, user, install, Right.OPERATE, lock=True)
         if body.approve_all:
             require_approve_all(tx, user, install)
@@ -72,12 +75,12 @@ async def upgrade_install(
         _refuse_unasked(tx, user, move)
         if move.obstacles:
             raise move.obstacles[0]
-        _move(tx, deps, user, move)
+        _move(tx, deps, user, move, texts)
         workflow = _deploy(tx, deps, user, move, body) if body.deploy else None
         begun = None if workflow is None else show_begun(tx, user.org, workflow)
         return _show_upgrade(move).model_copy(update={"workflow": begun})
 
-    return await deps.db.write(upgrade, key=install)
+    return await write_rendered(deps, user.org, upgrade, key=install)
 
 
 def _refuse_unasked(tx: Tx, user: User, move: _Move) -> None:
@@ -116,7 +119,8 @@ def _plan_move(tx: Tx, deps: Deps, user: User, install: AppInstall, body: Upgrad
         changed_inputs=[name for name in new if old.get(name) != new[name]],
         dropped_inputs=sorted(set(before) - known),
         parts=parts,
-        new_stack=_asks_more(tx, user.org, install.config_id, target.id),
+        new_stack=find_cloud_stack(install.target) is None
+        and _asks_more(tx, user.org, install.config_id, target.id),
         obstacles=[obstacle for obstacle in (flaw, orphans) if obstacle is not None],
     )
 
@@ -216,7 +220,7 @@ def _find_orphans(
     )
 
 
-def _move(tx: Tx, deps: Deps, user: User, move: _Move) -> None:
+def _move(tx: Tx, deps: Deps, user: User, move: _Move, texts: Renderings) -> None:
     org, install, target = user.org, move.install, move.target
     if install.config_id == target.id and not move.changed_inputs:
         return
@@ -233,7 +237,9 @@ def _move(tx: Tx, deps: Deps, user: User, move: _Move) -> None:
     write_state(tx, org, install.id, f"config {target.version}", change)
     if install.state is InstallState.ACTIVE:
         start_schedules(tx, deps, org, install.id)
-    if move.new_stack:
+    if find_cloud_stack(install.target) is not None:
+        refresh_version(tx, deps, org, install.id, texts)
+    elif move.new_stack:
         newest = stacks.find_newest(tx, org, install.id, lock=True)
         version = 1 if newest is None else newest.version + 1
         stacks.add_version(tx, org, deps.ids.new("stk"), install.id, version, target.id)

@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from exclave.base.json_values import JsonObject
 from exclave.control.deps import Deps
 from exclave.control.install_state.reported_outputs import read_count, read_word
-from exclave.control.progress.advance import WorkflowEvent, advance
+from exclave.control.progress.advance import advance
 from exclave.control.progress.build_waits import end_build
+from exclave.control.progress.workflow_events import WorkflowEvent
 from exclave.domain.builds import Build, BuildArtifact, BuildEnd, BuildFailure
 from exclave.domain.identity import OrgId
 from exclave.domain.jobs import JobId, JobState

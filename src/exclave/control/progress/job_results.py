@@ -14,12 +14,13 @@ from exclave.control.install_state import parts
 from exclave.control.install_state.reported_outputs import OutputsInvalid, read_count, read_table
 from exclave.control.install_state.state import write_state
 from exclave.control.job_specs.component_types import find_results
-from exclave.control.job_specs.part_results import PartResults
+from exclave.control.job_specs.part_results import PartResults, read_report
 from exclave.control.progress.build_results import FinishedBuild, apply_build_result
+from exclave.control.progress.drift_results import record_scan
 from exclave.control.progress.health_results import begin_health, note_degraded, record_check
 from exclave.domain.identity import OrgId
 from exclave.domain.install_state import SecretEntry, StateDocument
-from exclave.domain.installs import PartState, decide_drift
+from exclave.domain.installs import PartState
 from exclave.domain.intents import (
     ApplyPart,
     CheckPart,
@@ -90,7 +91,7 @@ def _record_part(tx: Tx, deps: Deps, finished: FinishedJob, results: PartResults
     match stored.intent:
         case ScanPart(part):
             if succeeded:
-                _record_scan(tx, finished, results, part, stored.values)
+                _record_scan(tx, deps, finished, results, part, stored.values)
             return Verdict()
         case PlanPart() as plan if succeeded:
             return _record_plan(tx, finished, results, plan, stored.values)
@@ -134,12 +135,17 @@ def _note_failed(tx: Tx, finished: FinishedJob, part: str) -> None:
 
 
 def _record_scan(
-    tx: Tx, finished: FinishedJob, results: PartResults, part: str, values: WorkflowValues
+    tx: Tx,
+    deps: Deps,
+    finished: FinishedJob,
+    results: PartResults,
+    part: str,
+    values: WorkflowValues,
 ) -> None:
     noop = results.read_plan(finished.outputs).noop
     if values.is_drift_scan:
-        org, install = OrgId(finished.job.org_id), finished.job.queue_id
-        install_parts.save_drift(tx, org, install, part, decide_drift(noop=noop))
+        report = read_report(finished.outputs)
+        record_scan(tx, deps, finished.job, part, noop=noop, report=report)
 
 
 def _record_plan(

@@ -6,7 +6,8 @@ from exclave.base.errors import Kind, Problem
 from exclave.base.logs import Log
 from exclave.control.deps import Deps
 from exclave.control.job_specs.rendering import Renderings, write_rendered
-from exclave.control.progress.advance import WorkflowEvent, advance
+from exclave.control.progress.advance import advance
+from exclave.control.progress.workflow_events import WorkflowEvent
 from exclave.domain.identity import OrgId
 from exclave.domain.workflows import WorkflowId
 from exclave.storage.engine.database import Tx

@@ -34,10 +34,11 @@ cost 1.4 % of a core (measured when the interval was introduced).
 
 from dataclasses import dataclass
 
+from exclave.base.json_values import JsonObject
 from exclave.domain.identity import RunnerIdentity
 from exclave.domain.timings import Timings
 from exclave.storage.engine.group_commit import PATIENCE_S
-from exclave.wire.runner import PollReply
+from exclave.wire.runner import PROTOCOL_MINOR, ROLES_MINOR, PollReply
 
 SIGNS_PER_SECOND = 40
 """Polls and heartbeats of idle runners that one server accepts per second."""
@@ -65,6 +66,12 @@ class PollSlot:
     free: int
     kinds: tuple[str, ...]
     """Job kinds that the runner supports and its queue allows."""
+    minor: int = PROTOCOL_MINOR
+    """Of the protocol that the runner speaks."""
+
+    def understands(self, kind: str, spec: JsonObject) -> bool:
+        """Return whether the runner knows a kind of job, and all that is in its specification."""
+        return kind in self.kinds and (self.minor >= ROLES_MINOR or not spec.get("role"))
 
 
 @dataclass(slots=True, eq=False)

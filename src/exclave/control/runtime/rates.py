@@ -11,6 +11,7 @@ LOG_BURST_S = 10.0
 """A bucket holds as much as flows into it in this many seconds."""
 _MOST_BUCKETS = 100_000
 _LONGEST_S = 60.0
+_MINUTE_S = 60.0
 
 
 class RateLimited(Problem):
@@ -63,7 +64,8 @@ class Rates:
         if level <= 0:
             self.refused += 1
             wait_s = min(_LONGEST_S, max(1, math.ceil(-level / rate)))
-            message = f"too many {_WHAT[kind]}: {rate:g} per second are allowed"
+            allowed = f"{rate:g} per second" if rate >= 1 else f"{rate * _MINUTE_S:g} per minute"
+            message = f"too many {_WHAT[kind]}: {allowed} are allowed"
             raise RateLimited(message, limit=kind, retry_after_s=int(wait_s))
         self._buckets[key] = (level - cost, now)
 
@@ -82,6 +84,12 @@ _WHAT = {
     "token": "requests with this token",
     "machine": "requests of this runner",
     "registry": "requests of this org to the registry",
+    "stack_guess": "unknown links from this address",
+    "stack_link": "requests with this link",
+    "beacon": "messages about the machine of this install",
     "log": "pieces of log of this org",
     "log_bytes": "bytes of log of this org",
+    "attest_install": "tries to enrol a runner of this install",
+    "attest_address": "tries to enrol runners from this address",
+    "attest_audit": "refusals of this install to note",
 }

@@ -12,6 +12,7 @@ from exclave.appconfig.read_app import CheckedApp, read_app
 from exclave.appconfig.stored.packing import UPLOAD_LIMITS
 from exclave.appconfig.stored.parts import FrozenApp, freeze_app
 from exclave.base.archives import unpack_archive
+from exclave.stacks.building.directory import check_stack
 
 SECONDS = 30.0
 MOST_BYTES = 2 * 1024 * 1024
@@ -45,7 +46,7 @@ def check_upload(archive: str, directory: str, strict: bool, types: Mapping[str,
     if not folder.exists():
         with Path(archive).open("rb") as file:
             unpack_archive(file, folder, limits=UPLOAD_LIMITS)
-    reading = read_app(folder, strict=strict, sealed=True, before=types)
+    reading = check_stack(read_app(folder, strict=strict, sealed=True, before=types))
     diagnostics = [_as_sync_error(diagnostic) for diagnostic in reading.diagnostics]
     frozen = None
     if all(diagnostic.severity is not Severity.ERROR for diagnostic in diagnostics):

@@ -2,16 +2,17 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TypeVar
 
+from exclave.base.json_values import JsonObject
 from exclave.control.deps import Deps
 from exclave.control.dispatch.presence import find_presence
 from exclave.domain.identity import OrgId, QueueId, QueueKind
 from exclave.domain.installs import AppInstall
 from exclave.domain.jobs import Job, JobState
 from exclave.domain.lanes import SANDBOX, LaneState
-from exclave.domain.presence import PresenceState
+from exclave.domain.presence import Presence, PresenceState
 from exclave.domain.queues import Lane, Ticket
 from exclave.domain.runners import Runner, RunnerState
 from exclave.domain.workflow_records import StepRecord, WorkflowRecord
@@ -19,6 +20,7 @@ from exclave.domain.workflows import StepKind, StepState, WorkflowId, WorkflowSt
 from exclave.storage import executions, installs, jobs, queues, runners, steps, tickets, workflows
 from exclave.storage.engine.database import Tx
 from exclave.wire.jobs import Blocker
+from exclave.wire.runner import ROLES_MINOR, read_minor
 
 T = TypeVar("T")
 
@@ -38,17 +40,25 @@ def find_step_blockers(
         blocker = None
         is_queued = step.state is StepState.ACTIVE and step.job_state is JobState.QUEUED
         if is_queued and step.job_kind is not None:
-            blocker = queue.find_for_job(step.job_kind, step.lanes)
-        elif step.mutating and _is_ready(step, states):
-            blocker = queue.find_turn(workflow.id, step.lanes)
+            load_spec = partial(_load_spec, tx, org, step)
+            blocker = queue.find_for_job(step.job_kind, step.lanes, load_spec)
+        elif _is_ready(step, states):
+            blocker = queue.find_turn(workflow.id, step.lanes) if step.mutating else None
+            blocker = blocker or queue.find_lack(step.message)
         if blocker is not None:
             blockers[step.position] = blocker
     return blockers
 
 
+def _load_spec(tx: Tx, org: OrgId, step: StepRecord) -> JsonObject:
+    job = None if step.job_id is None else jobs.find_job(tx, org, step.job_id)
+    return {} if job is None else job.spec
+
+
 def find_job_blocker(tx: Tx, deps: Deps, job: Job) -> Blocker | None:
     """Return why no runner has taken a queued job."""
-    return _QueueState(tx, deps, job.org_id, job.queue_id).find_for_job(job.kind, job.lanes)
+    queue = _QueueState(tx, deps, job.org_id, job.queue_id)
+    return queue.find_for_job(job.kind, job.lanes, lambda: job.spec)
 
 
 @dataclass
@@ -61,6 +71,21 @@ class _QueueState:
     queue: QueueId
     known: dict[str, Blocker | None] = field(default_factory=dict)
     """Blockers that were found already, by lane, workflow or kind of job."""
+
+    @cached_property
+    def runners(self) -> Sequence[Runner]:
+        """The runners of the queue."""
+        return runners.list_runners(self.tx, self.org, "", _MOST_RUNNERS, self.queue)
+
+    @cached_property
+    def active(self) -> Sequence[Runner]:
+        """Those that are not revoked or replaced."""
+        return [runner for runner in self.runners if runner.state is RunnerState.ACTIVE]
+
+    @cached_property
+    def has_old_runner(self) -> bool:
+        """Whether some runner does not understand roles, so that it matters who has one."""
+        return not all(_knows_roles(runner) for runner in self.active)
 
     @cached_property
     def taken(self) -> dict[str, Lane]:
@@ -83,7 +108,9 @@ class _QueueState:
         """The oldest ticket number by workflow."""
         return {ticket.workflow_id: ticket.seq for ticket in reversed(self.line)}
 
-    def find_for_job(self, kind: str, lanes: Sequence[str]) -> Blocker | None:
+    def find_for_job(
+        self, kind: str, lanes: Sequence[str], load_spec: Callable[[], JsonObject]
+    ) -> Blocker | None:
         """Return the blocker of a queued job; a lane that needs reconciliation comes first."""
         taken = _pick_conflicting(self.taken, lanes)
         if taken:
@@ -91,9 +118,9 @@ class _QueueState:
             return self._once(
                 f"lane {lane.name}", lambda: _block_on_lane(self.tx, self.org, self.queue, lane)
             )
+        has_role = self.has_old_runner and bool(load_spec().get("role"))
         return self._once(
-            f"kind {kind}",
-            lambda: _find_missing_runner(self.tx, self.deps, self.org, self.queue, kind),
+            f"kind {kind}, {has_role=}", lambda: self._find_missing_runner(kind, has_role=has_role)
         )
 
     def find_turn(self, workflow: WorkflowId, lanes: Sequence[str]) -> Blocker | None:
@@ -110,6 +137,37 @@ class _QueueState:
             return blocker
         message = blocker.message.replace(f"on lane {blocker.lane}", f"on lane {ticket.lane}")
         return blocker.model_copy(update={"lane": ticket.lane, "message": message})
+
+    def find_lack(self, message: str) -> Blocker | None:
+        """Return the blocker of a step that waits for another version of the Stack."""
+        if not message:
+            return None
+        install = _name_install(self.tx, self.org, self.queue)
+        return Blocker(
+            lane=None,
+            job_id=None,
+            workflow_id=None,
+            message=message,
+            hint="It goes on when the customer has applied the newest version:"
+            f" exclave installs stack {install}",
+        )
+
+    def _find_missing_runner(self, kind: str, *, has_role: bool) -> Blocker | None:
+        """Return why no runner can take a job of that kind; None if one can."""
+        able = [runner for runner in self.active if kind in runner.capabilities]
+        what = f"no runner does `{kind}` jobs"
+        if has_role and able:
+            able = [runner for runner in able if _knows_roles(runner)]
+            what = "the runner is too old for jobs with a role"
+        presences = [(runner, find_presence(self.deps, runner, self.tx.now)) for runner in able]
+        if any(presence.state is PresenceState.UP for _, presence in presences):
+            return None
+        enrol = _advise_enrolment(self.tx, self.org, self.queue)
+        if not self.active:
+            return _block_on_runner(_describe_closed(self.runners), enrol)
+        if not able:
+            return _block_on_runner(what, "Update the runner's program.")
+        return _describe_absent(presences, enrol)
 
     def _once(self, name: str, find: Callable[[], Blocker | None]) -> Blocker | None:
         if name not in self.known:
@@ -193,22 +251,13 @@ def _name_install(tx: Tx, org: OrgId, queue: str) -> str:
     return queue if install is None else install.name
 
 
-def _find_missing_runner(
-    tx: Tx, deps: Deps, org: OrgId, queue: QueueId, kind: str
-) -> Blocker | None:
-    """Return why no runner of a queue can take a job of that kind; None if one can."""
-    rows = runners.list_runners(tx, org, "", _MOST_RUNNERS, queue)
-    active = [runner for runner in rows if runner.state is RunnerState.ACTIVE]
-    presences = [(runner, find_presence(deps, runner, tx.now)) for runner in active]
-    able = [(runner, presence) for runner, presence in presences if kind in runner.capabilities]
-    if any(presence.state is PresenceState.UP for _, presence in able):
-        return None
-    enrol = _advise_enrolment(tx, org, queue)
-    if not active:
-        return _block_on_runner(_describe_closed(rows), enrol)
-    if not able:
-        return _block_on_runner(f"no runner does `{kind}` jobs", "Update the runner's program.")
-    runner, presence = min(able, key=lambda item: list(PresenceState).index(item[1].state))
+def _knows_roles(runner: Runner) -> bool:
+    return read_minor(runner.protocol) >= ROLES_MINOR
+
+
+def _describe_absent(presences: Sequence[tuple[Runner, Presence]], enrol: str) -> Blocker:
+    """Return why the runner that is nearest to being there is not."""
+    runner, presence = min(presences, key=lambda item: list(PresenceState).index(item[1].state))
     if presence.state is PresenceState.DISABLED:
         return _block_on_runner(
             f"the customer has disabled runner `{runner.name}`",

@@ -6,7 +6,8 @@ from exclave.control.audit import record
 from exclave.control.deps import Deps
 from exclave.control.dispatch.completion import end_interrupted
 from exclave.control.pagination import clamp, make_page
-from exclave.control.progress.advance import advance, end_unstarted_build, end_unstarted_job
+from exclave.control.progress.advance import advance
+from exclave.control.progress.cancel_jobs import end_unstarted_build, end_unstarted_job
 from exclave.control.workflows import replies
 from exclave.control.workflows.blockers import find_job_blocker
 from exclave.domain.identity import Right, User

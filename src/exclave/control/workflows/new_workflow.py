@@ -9,6 +9,7 @@ from exclave.domain.four_eyes import Author
 from exclave.domain.identity import QueueId, User
 from exclave.domain.workflows import NewStep, NewWorkflow, StepKind, WorkflowId
 from exclave.flow.graph import find_unguarded, resolve_needs
+from exclave.storage.engine.types import write_json
 from exclave.wire import workflows as wire
 
 
@@ -17,6 +18,8 @@ class Planned:
     """A workflow that is ready to be stored, and what has to be checked before that."""
 
     workflow: NewWorkflow
+    size: int
+    """The number of characters that its steps take in the database."""
     unguarded: tuple[str, ...] = ()
     """The steps that change something before any gate."""
 
@@ -39,7 +42,8 @@ def plan_workflow(user: User, workflow: WorkflowId, request: wire.NewWorkflow) -
         plan_only=request.plan_only,
         labels=request.labels,
     )
-    return Planned(new, _list_unguarded(new.steps))
+    size = sum(len(write_json(step.spec)) for step in new.steps)
+    return Planned(new, size, _list_unguarded(new.steps))
 
 
 def _list_unguarded(steps: Sequence[NewStep]) -> tuple[str, ...]:

@@ -12,7 +12,8 @@ from exclave.base.names import suggest
 from exclave.control.access import require_on
 from exclave.control.audit import Entry, record_all
 from exclave.control.deps import Deps
-from exclave.control.progress.advance import WorkflowEvent, advance
+from exclave.control.progress.advance import advance
+from exclave.control.progress.workflow_events import WorkflowEvent
 from exclave.domain.identity import QueueId, Right, User
 from exclave.domain.workflows import Step, Workflow, WorkflowId
 from exclave.flow.events import Event

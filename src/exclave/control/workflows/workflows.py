@@ -1,9 +1,10 @@
 """Workflows: create, list, watch, and act on them. Each action is one event in one transaction."""
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 
 from exclave.base.digests import digest_json
 from exclave.base.errors import Conflict, Forbidden, NotFound, Problem
+from exclave.base.loop_time import give_way
 from exclave.control.access import require_on, require_there
 from exclave.control.deps import Deps
 from exclave.control.dispatch.direct_offers import DirectOffer
@@ -23,7 +24,7 @@ from exclave.domain.four_eyes import SecondPersonNeeded
 from exclave.domain.identity import OrgId, QueueId, Right, User
 from exclave.domain.intents import ApplyPart, read_intent
 from exclave.domain.quotas import Stored
-from exclave.domain.workflow_records import WorkflowRecord
+from exclave.domain.workflow_records import StepRecord, WorkflowRecord
 from exclave.domain.workflows import (
     Step,
     StepKind,
@@ -44,8 +45,8 @@ from exclave.flow.events import (
 )
 from exclave.storage import queues, steps, workflows
 from exclave.storage.engine.database import Tx
-from exclave.storage.engine.types import write_json
 from exclave.storage.usage import Account, Amount, note_growth
+from exclave.wire.jobs import Blocker
 from exclave.wire.model import Page
 from exclave.wire.workflows import (
     Approve,
@@ -57,6 +58,8 @@ from exclave.wire.workflows import (
 )
 
 _PUT_GATE = "Put a step of kind `gate` before it; who may approve answers that."
+_MANY_STEPS = 50
+"""The reply for more takes long enough that others run before it is built."""
 _LONGEST_WAIT_S = 15.0
 """A watcher reads the workflow again after this time, in case a wake-up was lost."""
 
@@ -73,6 +76,8 @@ async def begin_workflow(deps: Deps, user: User, body: NewWorkflow) -> WorkflowI
     if body.approve_all:
         await deps.db.read(lambda tx: require_approve_all(tx, user, body.queue_id))
     made = plan_workflow(user, WorkflowId(deps.ids.new("wfl")), body)
+    if len(body.steps) > _MANY_STEPS:
+        await give_way()
     if made.unguarded:
         await _refuse_unguarded(deps, user, made)
     deps.exhausted_quotas.begin_work(deps.quotas, user.org)
@@ -109,6 +114,7 @@ async def _refuse_unguarded(deps: Deps, user: User, made: Planned) -> None:
 def _begin_all(tx: Tx, requests: Sequence[tuple[Deps, Planned]]) -> Sequence[Problem | None]:
     """Store and start workflows that arrived together, and offer their jobs to waiting polls."""
     deps = requests[0][0]
+    sizes = {made.workflow.id: made.size for _, made in requests}
     asked = [made.workflow for _, made in requests]
     wanted = sorted({(new.org, new.queue) for new in asked})
     direct_offers = [DirectOffer(tx, deps, *key) for key in wanted]
@@ -118,8 +124,7 @@ def _begin_all(tx: Tx, requests: Sequence[tuple[Deps, Planned]]) -> Sequence[Pro
     good = [new for new in asked if (new.org, new.queue) in known]
     workflows.add_workflows(tx, good)
     for new in good:
-        size = sum(len(write_json(step.spec)) for step in new.steps)
-        note_growth(tx, Account(new.org, Stored.DOCUMENTS), Amount(size, 1))
+        note_growth(tx, Account(new.org, Stored.DOCUMENTS), Amount(sizes[new.id], 1))
     begin_new(tx, deps, [workflows.lock_new(tx, new) for new in good])
     for direct_offer in direct_offers:
         direct_offer.finish()
@@ -148,13 +153,15 @@ async def list_workflows(
 async def show_workflow(deps: Deps, user: User, workflow: WorkflowId) -> WorkflowReply:
     """Return a workflow with its steps."""
 
-    def show(tx: Tx) -> WorkflowReply:
+    def read(tx: Tx) -> tuple[WorkflowRecord, Sequence[StepRecord], Mapping[int, Blocker]]:
         record, own_steps = workflows.find_with_steps(tx, user.org, workflow)
         record = _check(tx, user, record, Right.READ)
-        blockers = find_step_blockers(tx, deps, user.org, record, own_steps)
-        return replies.show_workflow(record, own_steps, blockers)
+        return record, own_steps, find_step_blockers(tx, deps, user.org, record, own_steps)
 
-    return await deps.db.read(show)
+    record, own_steps, blockers = await deps.db.read(read)
+    if len(own_steps) > _MANY_STEPS:
+        await give_way()
+    return replies.show_workflow(record, own_steps, blockers)
 
 
 async def watch_workflow(

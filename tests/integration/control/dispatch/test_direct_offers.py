@@ -17,6 +17,7 @@ from exclave.wire.runner import PollReply
 from exclave.wire.workflows import NewWorkflow
 from tests.integration.control.conftest import World
 from tests.integration.control.exchanges_kit import Counter
+from tests.integration.control.jobs_kit import has_role, make_script
 from tests.support.world import job, make_install, make_org
 
 
@@ -165,3 +166,15 @@ async def test_a_result_brings_the_next_job_to_a_waiting_poll(world: World) -> N
 
     (following,) = (await polling).offers
     assert following.epoch > offer.epoch
+
+
+async def test_a_waiting_poll_of_an_old_runner_is_not_answered_with_a_role(world: World) -> None:
+    world.peer.protocol = "1.1"
+    polling = await hold_poll(world)
+    steps = [job("named", spec=make_script(role=True)), job("plain", spec=make_script(role=False))]
+    flow = NewWorkflow(name="two", queue_id=world.queue, steps=steps)
+
+    await workflows.create_workflow(world.deps, world.user, flow)
+    reply = await polling
+
+    assert [has_role(offer) for offer in reply.offers] == [False]

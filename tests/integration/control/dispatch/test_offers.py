@@ -8,7 +8,7 @@ from exclave.control.workflows import jobs
 from exclave.domain.identity import RunnerId
 from exclave.domain.jobs import JobId, Superseded
 from tests.integration.control.conftest import World
-from tests.integration.control.jobs_kit import LANE
+from tests.integration.control.jobs_kit import LANE, has_role, make_script
 from tests.support.world import enrol_fake_runner, job, run_workflow
 
 
@@ -79,3 +79,19 @@ async def test_a_revoked_runner_gets_nothing_any_more(world: World) -> None:
 
     with pytest.raises(Unauthenticated):
         await world.peer.poll()
+
+
+async def test_a_runner_before_protocol_1_2_gets_no_job_with_a_role(world: World) -> None:
+    world.peer.protocol = "1.1"
+    specs = (make_script(role=True), make_script(role=False))
+    steps = [job(f"j{number}", spec=spec) for number, spec in enumerate(specs)]
+    await run_workflow(world.deps, world.user, world.queue, *steps)
+
+    old = await world.peer.poll()
+    for offer in old.offers:
+        await world.peer.start(offer.execution_id, offer.epoch)
+    world.peer.protocol = "1.2"
+    new = await world.peer.poll()
+
+    assert [has_role(offer) for offer in old.offers] == [False]
+    assert [has_role(offer) for offer in new.offers] == [True]

@@ -7,7 +7,8 @@ from random import Random
 import pytest
 
 from exclave.base.errors import Conflict, Problem
-from exclave.control.progress.advance import WorkflowEvent, advance
+from exclave.control.progress.advance import advance
+from exclave.control.progress.workflow_events import WorkflowEvent
 from exclave.control.workflows import workflows
 from exclave.domain.workflows import WorkflowId
 from exclave.flow.events import ApproveAllSet, CancelRequested

@@ -8,10 +8,12 @@ from exclave.control.dispatch import executions, runners
 from exclave.control.orgs.accounts import who_am_i
 from exclave.control.workflows import jobs, workflows
 from exclave.domain.identity import QueueId
+from exclave.domain.jobs import JobId
 from exclave.wire.jobs import Blocker
 from exclave.wire.runner import Renew, Stats
-from exclave.wire.workflows import StepReply
+from exclave.wire.workflows import StepReply, WorkflowReply
 from tests.integration.control.conftest import World
+from tests.integration.control.jobs_kit import make_script
 from tests.support.installs import make_app, make_app_install
 from tests.support.world import enrol_fake_runner, job, make_install, run_workflow
 
@@ -20,6 +22,10 @@ async def wait_on(world: World, queue: str) -> StepReply:
     flow = await run_workflow(world.deps, world.user, QueueId(queue), job("work"))
     (step,) = flow.steps
     return step
+
+
+def get_job(flow: WorkflowReply, name: str) -> JobId:
+    return JobId(next(step.job_id for step in flow.steps if step.name == name) or "")
 
 
 async def find_blocker(world: World, queue: str | None = None) -> Blocker:
@@ -114,6 +120,41 @@ async def test_a_runner_that_cannot_do_it_is_not_enough(world: World) -> None:
     blocker = await find_blocker(world)
 
     assert blocker.message == "no runner does `noop` jobs"
+
+
+@pytest.mark.parametrize("first", [True, False])
+async def test_a_job_with_a_role_waits_for_a_newer_runner_and_no_other_job_does(
+    world: World, *, first: bool
+) -> None:
+    world.peer.protocol = "1.1"
+    await world.peer.poll()
+    named = job("named", spec=make_script(role=True))
+    plain = job("plain", spec=make_script(role=False))
+    steps = (named, plain) if first else (plain, named)
+
+    flow = await run_workflow(world.deps, world.user, world.queue, *steps)
+
+    blockers = {step.name: step.blocked_by for step in flow.steps}
+    assert blockers["plain"] is None
+    blocker = blockers["named"]
+    assert blocker is not None
+    assert blocker.message == "the runner is too old for jobs with a role"
+    assert blocker.hint == "Update the runner's program."
+    shown = await jobs.show_job(world.deps, world.user, get_job(flow, "named"))
+    assert shown.blocked_by == blocker
+
+
+async def test_a_job_with_a_role_waits_for_no_runner_that_is_new_enough(world: World) -> None:
+    world.peer.protocol = "1.1"
+    await world.peer.poll()
+    newer = await enrol_fake_runner(world.deps, world.user, world.queue, "newer")
+    await newer.renew()
+
+    flow = await run_workflow(
+        world.deps, world.user, world.queue, job("named", spec=make_script(role=True))
+    )
+
+    assert flow.steps[0].blocked_by is None
 
 
 async def test_a_watcher_learns_of_a_runner_that_came(world: World) -> None:
