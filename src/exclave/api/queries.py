@@ -7,6 +7,7 @@ from pydantic import AwareDatetime, Field, StringConstraints
 
 from exclave.base.id_forms import ID_PATTERN
 from exclave.wire.builds import BuildState
+from exclave.wire.drift_findings import FindingState
 from exclave.wire.jobs import JobState
 from exclave.wire.model import Id, Name, Text
 from exclave.wire.model import Request as Strict
@@ -55,6 +56,13 @@ class RunsQuery(PageQuery):
     """Filter of action runs."""
 
     action: Annotated[str, StringConstraints(max_length=200, pattern=r"^[^\x00]*$")] | None = None
+
+
+class FindingQuery(PageQuery):
+    """Filter of drift findings; a part is `sandbox` or `component:<name>`."""
+
+    part: Annotated[str, StringConstraints(max_length=200, pattern=r"^[^\x00]*$")] | None = None
+    state: FindingState | None = None
 
 
 class BuildQuery(PageQuery):
@@ -222,3 +230,4 @@ StateWriteOf = Annotated[StateWriteQuery, Query()]
 VersionOf = Annotated[VersionQuery, Query()]
 OrphansOf = Annotated[OrphansQuery, Query()]
 RunsOf = Annotated[RunsQuery, Query()]
+FindingsOf = Annotated[FindingQuery, Query()]

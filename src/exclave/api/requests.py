@@ -14,6 +14,7 @@ from starlette.requests import Request
 from starlette.types import Receive, Scope
 
 from exclave.base.json_values import Json
+from exclave.base.loop_time import give_way
 from exclave.wire.states import MAX_FILE
 
 Model = TypeVar("Model", bound=BaseModel)
@@ -25,7 +26,9 @@ LIMITS: dict[str, int] = {
     "/v1/poll": VITAL,
     "/v1/renew": VITAL,
     "/v1/executions/{execution}/start": VITAL,
-    "/v1/stack/report": 64 << 10,
+    "/v1/stack/report": 96 << 10,
+    "/v1/attest/challenge": 4 << 10,
+    "/v1/attest/enrol": 64 << 10,
     "/v1/apps/{app}/sync": 64 << 20,
     "/v1/executions/{execution}/log": 4 << 20,
     "/v1/executions/{execution}/result": 2 << 20,
@@ -45,6 +48,8 @@ STREAMED = frozenset(
 
 MOST_VALUES = 50_000
 """Of one body: so many are parsed and checked in some ten milliseconds, on the event loop."""
+_QUICK = 64 << 10
+"""A larger body is parsed and checked in steps, so that other requests run in between."""
 _SEPARATORS = (b",", b"[", b"{")
 _STRING = re.compile(rb'"[^"]*"')
 _NUL = rb"\u0000"
@@ -126,12 +131,18 @@ async def read_model(request: LimitedRequest, model: type[Model]) -> Model:
     if not request.headers.get("content-type", "").startswith("application/json"):
         raise _refuse(("body",), "send it as application/json")
     try:
-        return model.model_validate(await request.json())
+        document = await request.json()
+        if len(await request.body()) <= _QUICK:
+            return model.model_validate(document)
+        await give_way()
+        checked = model.model_validate(document)
+        await give_way()
     except json.JSONDecodeError as error:
         raise _refuse(("body",), error.msg) from error
     except ValidationError as error:
         errors = [{**item, "loc": ("body", *item["loc"])} for item in error.errors()]
         raise RequestValidationError(errors) from error
+    return checked
 
 
 def _refuse(where: tuple[str, ...], message: str) -> RequestValidationError:

@@ -39,6 +39,9 @@ NOUNS: Mapping[str, LazyCommand] = {
         "exclave.cli.actions", "group", "Run actions of an install and list their runs."
     ),
     "runbooks": LazyCommand("exclave.cli.actions", "runbooks", "Run runbooks of an install."),
+    "drift": LazyCommand(
+        "exclave.cli.drift", "group", "Show, accept and reopen what scans for drift found."
+    ),
     "builds": LazyCommand(
         "exclave.cli.builds", "group", "Manage builds: the artifacts of an app's components."
     ),

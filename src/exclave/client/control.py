@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from exclave.client.groups.apps import Apps
     from exclave.client.groups.audit import Audit
     from exclave.client.groups.builds import Builds
+    from exclave.client.groups.cloud_accounts import CloudAccounts
+    from exclave.client.groups.drift import DriftFindings
     from exclave.client.groups.installs import Installs
     from exclave.client.groups.jobs import Jobs
     from exclave.client.groups.logs import Logs
@@ -69,6 +71,13 @@ class ControlClient:
         from exclave.client.groups.apps import Apps
 
         return Apps(self._http)
+
+    @cached_property
+    def drift(self) -> "DriftFindings":
+        """Return the calls about findings of scans for drift."""
+        from exclave.client.groups.drift import DriftFindings
+
+        return DriftFindings(self._http)
 
     @cached_property
     def audit(self) -> "Audit":
@@ -125,6 +134,13 @@ class ControlClient:
         from exclave.client.groups.runners import Runners
 
         return Runners(self._http)
+
+    @cached_property
+    def accounts(self) -> "CloudAccounts":
+        """Return the calls about accounts in clouds that installs are pinned to."""
+        from exclave.client.groups.cloud_accounts import CloudAccounts
+
+        return CloudAccounts(self._http)
 
     @cached_property
     def stacks(self) -> "Stacks":

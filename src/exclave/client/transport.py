@@ -2,16 +2,16 @@
 
 import socket
 import ssl
-import sys
 from dataclasses import dataclass, field
 from functools import lru_cache
-from importlib.util import find_spec
 from pathlib import Path
 
 import httpx
 
 from exclave import __version__
 from exclave.base.errors import InvalidInput
+from exclave.client.network import Network
+from exclave.client.pool import PoolTransport, open_pool
 from exclave.client.problems import (
     TOO_LARGE,
     ProxyTooLarge,
@@ -19,14 +19,9 @@ from exclave.client.problems import (
     UnexpectedReply,
     Unreachable,
 )
-from exclave.client.wide_reads import WideReads
+from exclave.client.reach import Reach
 from exclave.wire.model import ProblemReply
 from exclave.wire.runner import PROTOCOL
-
-if find_spec("sniffio") is None:
-    # httpcore looks for it four times per request, and Python searches all folders each time: a
-    # third of what a request costs. So it is told at once that the module is not there.
-    sys.modules["sniffio"] = None  # type: ignore[assignment]
 
 _KEEPALIVE = (("TCP_KEEPIDLE", 10), ("TCP_KEEPINTVL", 5), ("TCP_KEEPCNT", 3))
 PROTOCOL_HEADER = "Exclave-Protocol"
@@ -68,18 +63,23 @@ def open_client(
         raise InvalidInput(message, hint="Give addresses as https://host:port.") from error
 
 
-def open_transport(link: Link, tls: ssl.SSLContext, connections: int) -> httpx.AsyncHTTPTransport:
-    """Return the transport of one client, through the proxy if there is one."""
-    transport = httpx.AsyncHTTPTransport(
-        verify=tls,
-        trust_env=False,
-        proxy=None if link.proxy is None else httpx.Proxy(link.proxy),
-        limits=httpx.Limits(max_connections=connections, keepalive_expiry=60.0),
-        socket_options=list_keepalive(),
+def open_transport(
+    link: Link, tls: ssl.SSLContext, connections: int, *, reach: Reach | None = None
+) -> PoolTransport:
+    """Return the transport of one client, through the proxy if there is one.
+
+    With a reach, no request gets to an address that it refuses, after redirects neither. Behind a
+    proxy, which resolves names itself, that holds for metadata servers that a URL names.
+    """
+    network = Network(None if link.proxy else reach)
+    return open_pool(
+        tls,
+        connections,
+        network,
+        proxy=link.proxy,
+        options=list_keepalive(),
+        checks_names=link.proxy is not None and reach is not None,
     )
-    # httpcore has an option for it, which httpx does not pass on.
-    transport._pool._network_backend = WideReads()  # noqa: SLF001 - see above
-    return transport
 
 
 def list_keepalive() -> list[tuple[int, int, int]]:

@@ -2,11 +2,14 @@
 
 from typing import Any
 
+from exclave.domain.drift_findings import ReportedFinding
+from exclave.storage import drift_findings
 from tests.integration.api.cases import Call, Make
 from tests.integration.api.kit import Site
 from tests.support.installs import make_app, make_app_install
 
 _INS = "/v1/installs/{install}"
+_FOUND = f"{_INS}/drift-findings"
 
 
 async def make_fresh(site: Site) -> tuple[str, str]:
@@ -25,6 +28,39 @@ def on_install(path: str, **rest: Any) -> Make:
         return Call(path.replace("{install}", install), rest)
 
     return make
+
+
+def on_finding(path: str, **body: str) -> Make:
+    """A call on a fresh finding of a fresh install."""
+
+    async def make(site: Site) -> Call:
+        install, finding = await make_finding(site)
+        rest = {"json": body} if body else {}
+        return Call(f"/v1/installs/{install}/drift-findings/{finding}{path}", rest)
+
+    return make
+
+
+async def on_accepted_finding(site: Site) -> Call:
+    """Withdraw the acceptance of a finding."""
+    install, finding = await make_finding(site)
+    org, accepted = site.admin.user.org, {"content": "a" * 64, "by": "x", "reason": "known"}
+    await site.deps.db.write(
+        lambda tx: drift_findings.accept(tx, org, install, finding, **accepted)
+    )
+    path = f"/v1/installs/{install}/drift-findings/{finding}/reopen"
+    return Call(path, {"json": {"reason": "not any more"}})
+
+
+async def make_finding(site: Site) -> tuple[str, str]:
+    """Make a finding in a fresh install; answer both ids."""
+    _, install = await make_fresh(site)
+    finding, org = site.deps.ids.new("drf"), site.admin.user.org
+    found = ReportedFinding("ConfigMap/shop/a", "data.b", "update", "1 → 2", "a" * 64)
+    await site.deps.db.write(
+        lambda tx: drift_findings.add_finding(tx, org, install, "sandbox", finding, found)
+    )
+    return install, finding
 
 
 async def make_files(site: Site) -> Call:
@@ -52,5 +88,10 @@ CONTROL = (
                                                                     "401 401 401 401 403 202 403 202 404 401 401 401 401 401"),
     ("GET", f"{_INS}/state", on_install(f"{_INS}/state"),           "401 401 401 401 200 200 200 200 404 401 401 401 401 401"),
     ("GET", f"{_INS}/readme", on_install(f"{_INS}/readme"),         "401 401 401 401 200 200 200 200 404 401 401 401 401 401"),
+    ("GET", _FOUND, on_install(_FOUND),                             "401 401 401 401 200 200 200 200 404 401 401 401 401 401"),
+    ("GET", f"{_FOUND}/{{finding}}", on_finding(""),                "401 401 401 401 200 200 200 200 404 401 401 401 401 401"),
+    ("POST", f"{_FOUND}/{{finding}}/accept", on_finding("/accept", content="a" * 64, reason="known"),
+                                                                    "401 401 401 401 403 200 403 200 404 401 401 401 401 401"),
+    ("POST", f"{_FOUND}/{{finding}}/reopen", on_accepted_finding,   "401 401 401 401 403 200 403 200 404 401 401 401 401 401"),
     ("POST", "/v1/install-configs", make_files,                     "401 401 401 401 403 202 403 202 404 401 401 401 401 401"),
 )  # fmt: skip

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from tests.integration.api import (
+    cases_accounts,
     cases_actions,
     cases_apps,
     cases_builds,
@@ -169,11 +170,18 @@ ROWS = (
             *cases_builds.CONTROL,
             *cases_installs.CONTROL,
             *cases_stacks.CONTROL,
+            *cases_accounts.CONTROL,
             *cases_terraform.CONTROL,
         )
     ),
     *(
         Row("runner", *row)
-        for row in (*RUNNER, *cases_apps.RUNNER, *cases_stacks.RUNNER, *cases_terraform.RUNNER)
+        for row in (
+            *RUNNER,
+            *cases_accounts.RUNNER,
+            *cases_apps.RUNNER,
+            *cases_stacks.RUNNER,
+            *cases_terraform.RUNNER,
+        )
     ),
 )

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, cast
 
 import pytest
@@ -23,6 +23,9 @@ from schemathesis.specs.openapi.checks import (
 from exclave.api.control import build_control_app
 from exclave.api.openapi import render_control, render_runner
 from exclave.api.runner import build_runner_app
+from exclave.control.attest.base import AnyEvidence, Attestors, Claim, EvidenceRefused
+from exclave.domain.install_identities import Proof
+from exclave.domain.stacks import Cloud
 from exclave.domain.timings import Timings
 from tests.integration.api import cases_apps
 from tests.integration.api.cases import make_execution, make_flow
@@ -67,8 +70,17 @@ runner = schemathesis.openapi.from_dict(render_runner())
 @pytest.fixture(scope="module")
 def target() -> Iterator[Target]:
     """PostgreSQL, as it is the stricter of the two about what it stores."""
+    clouds = (Cloud.AWS, Cloud.AZURE, Cloud.GCP)
+    attestors = Attestors({cloud: RefusingAttestor() for cloud in clouds})
     with open_deps("postgres", Timings(poll_hold_s=0.05)) as deps:
-        yield asyncio.run(_prepare(deps))
+        yield asyncio.run(_prepare(replace(deps, attestors=attestors)))
+
+
+class RefusingAttestor:
+    """Finds no evidence good, as that of a fuzzer never is."""
+
+    async def verify(self, claim: Claim, evidence: AnyEvidence) -> Proof:
+        raise EvidenceRefused("token", "made by a fuzzer")
 
 
 async def _prepare(deps: Any) -> Target:

@@ -39,7 +39,10 @@ def test_every_route_is_described_with_its_problems_and_credentials(name: str) -
     for key, operation in described.items():
         assert operation["responses"]["default"]["content"].keys() == {"application/problem+json"}
         assert operation["description"]
-        assert _tell_status(operation) == max(s for s in rows[key].expected.values() if s < 300)
+        assert _tell_status(operation) == max(
+            (status for status in rows[key].expected.values() if status < 300),
+            default=200,  # of attestation, which no caller of the matrix gets through
+        )
         assert ("security" in operation) == (rows[key].expected["none"] == 401)
     names = [operation["operationId"] for operation in described.values()]
     assert len(names) == len(set(names))

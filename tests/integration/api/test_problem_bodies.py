@@ -185,7 +185,7 @@ async def test_the_code_of_a_stack_is_never_logged(
         ("control", "/v1/installs", 1 << 20, 422),
         ("control", "/v1/tokens", 1 << 20, 422),
         ("runner", "/v1/enrol", 1 << 20, 422),
-        ("runner", "/v1/stack/report", 64 << 10, 422),
+        ("runner", "/v1/stack/report", 96 << 10, 422),
         ("runner", "/v1/poll", 64 << 10, 422),
         ("runner", "/v1/renew", 64 << 10, 422),
         ("runner", f"/v1/executions/exe_{MISSING}/log?offset=0&epoch=0", 4 << 20, 404),

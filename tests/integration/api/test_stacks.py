@@ -23,7 +23,8 @@ async def create_stack(site: Site, cloud: str) -> tuple[str, Any]:
     """Create an install of a new app and its Stack; return the app's name and the Stack."""
     name = site.deps.ids.new("x").replace("_", "-")
     app = await make_app(site.deps, site.admin.user, name, cloud=cloud)
-    made = await make_app_install(site.deps, site.admin.user, app, name, provision=False)
+    place = {} if cloud == "local" else {"region": "eu-west-1"}
+    made = await make_app_install(site.deps, site.admin.user, app, name, provision=False, **place)
     reply = await site.call("POST", f"/v1/installs/{made.id}/stack")
     assert reply.status_code == 201
     return name, reply.json()
@@ -122,4 +123,4 @@ async def test_an_app_for_a_cloud_without_a_stack_gets_no_install(site: Site) ->
     assert problem["detail"] == (
         f"the app `{name}` is for `gcp`, and there is no Stack for that cloud yet"
     )
-    assert "Clouds with a Stack: `local`." in problem["hint"]
+    assert "Clouds with a Stack: `local`" in problem["hint"]

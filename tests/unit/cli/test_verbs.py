@@ -11,10 +11,11 @@ from tests.unit.cli.verbs import VERBS, Verb
 from tests.unit.cli.verbs_actions import ACTION_VERBS
 from tests.unit.cli.verbs_apps import APP_VERBS
 from tests.unit.cli.verbs_builds import BUILD_VERBS
+from tests.unit.cli.verbs_drift import DRIFT_VERBS
 from tests.unit.cli.verbs_installs import INSTALL_VERBS
 from tests.unit.cli.verbs_terraform import TERRAFORM_VERBS
 
-ALL = VERBS | ACTION_VERBS | APP_VERBS | BUILD_VERBS | INSTALL_VERBS | TERRAFORM_VERBS
+ALL = VERBS | ACTION_VERBS | APP_VERBS | BUILD_VERBS | DRIFT_VERBS | INSTALL_VERBS | TERRAFORM_VERBS
 ROWS = [pytest.param(name, row, id=name.replace(" ", "-")) for name, row in ALL.items()]
 
 

@@ -31,6 +31,19 @@ def app_install(**more: Any) -> Json:
     )
 
 
+def cloud_account(**more: Any) -> Json:
+    return {
+        "cloud": "aws",
+        "region": "eu-west-1",
+        "account": "123456789012",
+        "principal": "exclave-runner",
+        "pinned_by": "code",
+        "pinned_at": AT,
+        "machine": "i-0123456789abcdef0",
+        "enrolled_at": AT,
+    } | more
+
+
 def part(name: str, **more: Any) -> Json:
     return {
         "part": name,
@@ -171,6 +184,29 @@ def stack() -> Json:
     }
 
 
+_LINK = make_id("stl")
+
+
+def stack_versions() -> Json:
+    version = {"id": make_id("stk"), "version": 2, "state": "awaiting", "config_id": make_id("cfg")}
+    return {"items": [version | {"digest": "0123456789abcdef" * 4, "created_at": AT}]}
+
+
+def stack_diff() -> Json:
+    change = {
+        "kind": "added",
+        "part": "role",
+        "name": "deploy",
+        "details": ["all of s3"],
+        "is_wider": True,
+    }
+    return {"before": 1, "after": 2, "changes": [change]}
+
+
+def stack_links() -> Json:
+    return {"items": [{"id": _LINK, "created_by": "ada", "created_at": AT, "expires_at": AT}]}
+
+
 def stack_outputs() -> Json:
     return {
         "id": make_id("stk"),
@@ -190,7 +226,7 @@ INSTALL_VERBS: dict[str, Verb] = {
                             {"POST /v1/installs": app_install(workflow_id=WFL)}, f"workflow  {WFL}",
                             "exclave installs stack customer-one",
                             {"name": "customer-one", "app": "shop", "labels": {"tier": "gold"}, "inputs": {"domain": "acme.test"},
-                             "approve_all": True, "here": False, "provision": True}),
+                             "approve_all": True, "here": False, "provision": True, "region": "", "account": "", "tenant": "", "confirm_account": False}),
     "installs get": Verb("customer-one", _LISTED | {f"GET {_AT_INS}": detail()},
                          "component:api  active  degraded  drifted  2 (outdated)", "release-lane customer-one component:db"),
     "installs labels": Verb("customer-one tier=silver", _LISTED | {f"GET {_AT_INS}": detail(), f"PUT {_AT_INS}/labels": app_install(labels={"tier": "silver"})},
@@ -214,7 +250,17 @@ INSTALL_VERBS: dict[str, Verb] = {
     "installs readme": Verb(INS, {f"GET {_AT_INS}/readme": {"text": "# Hello\n", "rendered": False, "warnings": ["line 1: odd"]}},
                             "# Hello\n", "warning: line 1: odd"),
     "installs stack": Verb(INS, {f"POST {_AT_INS}/stack": stack()}, "print('the script')", "warning: plain http"),
+    "installs stack-versions": Verb(INS, {f"GET {_AT_INS}/stack/versions": stack_versions()}, "2        awaiting  0123456789ab"),
+    "installs stack-diff": Verb(f"{INS} 1 2", {f"GET {_AT_INS}/stack/diff": stack_diff()}, "+ role deploy  (wider)\n    all of s3",
+                                "1 changes from version 1 to version 2"),
+    "installs stack-links": Verb(f"{INS} --revoke {_LINK}",
+                                 {f"DELETE {_AT_INS}/stack/links/{_LINK}": None, f"GET {_AT_INS}/stack/links": stack_links()}, _LINK),
     "installs stack-outputs": Verb("customer-one", _LISTED | {f"GET {_AT_INS}/stack": stack_outputs()}, "install_inputs  zone=b"),
+    "installs account": Verb("customer-one", _LISTED | {f"GET {_AT_INS}/account": cloud_account(alarm="a try from 9", alarm_at=AT)}, "a try from 9"),
+    "installs confirm-account": Verb(f"{INS} 123456789012", {f"POST {_AT_INS}/account/confirm": cloud_account(confirmed_by="ann")},
+                                     "confirmed  by ann", body={"account": "123456789012"}),
+    "installs reset-account": Verb(f"{INS} --reason moved --yes", {f"POST {_AT_INS}/account/reset": cloud_account(account="", pinned_by=None, machine="")},
+                                   "pinned to  no account yet", body={"reason": "moved", "region": "", "account": "", "tenant": ""}),
     "installs provision": Verb(INS, _WORK, WFL, _WATCH, _work("provision")),
     "installs reprovision": Verb(f"{INS} --sandbox --plan-only", _WORK, WFL, _WATCH, _work("reprovision_sandbox", plan_only=True)),
     "installs rollback": Verb(f"{INS} web", _WORK, WFL, _WATCH, _work("deploy", components=["web"], rollback_to="previous")),

@@ -12,6 +12,8 @@ from exclave.api.control import (
     attachments,
     audit,
     builds,
+    cloud_accounts,
+    drift_findings,
     installs,
     installs_views,
     installs_work,
@@ -36,8 +38,9 @@ from exclave.control.deps import Deps
 _ROUTERS = (
     actions.router, apps.router, builds.router, orgs.router, tokens.router, registry.router,
     installs.router, installs_views.router, installs_work.router, installs_work.files,
-    stacks.router, runners.router, workflows.router, steps.router, jobs.router,
-    attachments.router, tf_states.router, logs.router, audit.router, health.router,
+    drift_findings.router, cloud_accounts.router, stacks.router, runners.router,
+    workflows.router, steps.router, jobs.router, attachments.router, tf_states.router,
+    logs.router, audit.router, health.router,
     metrics.router,
 )  # fmt: skip
 

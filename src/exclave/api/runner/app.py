@@ -14,6 +14,7 @@ from exclave.api.metrics import Metrics
 from exclave.api.problems import HANDLERS
 from exclave.api.runner import (
     attachments,
+    attest,
     configs,
     enrolment,
     executions,
@@ -25,8 +26,8 @@ from exclave.api.runner import (
 from exclave.control.deps import Deps
 
 _ROUTERS = (
-    enrolment.router, executions.router, attachments.router, states.router, stacks.public,
-    stacks.router, configs.router, registry.router, health.router,
+    enrolment.router, attest.router, executions.router, attachments.router, states.router,
+    stacks.public, stacks.beacons, stacks.router, configs.router, registry.router, health.router,
 )  # fmt: skip
 
 

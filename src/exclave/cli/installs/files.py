@@ -6,6 +6,7 @@ from pathlib import Path
 import click
 
 from exclave.appconfig.install_files import InstallFiles, read_install_files
+from exclave.appconfig.model.kinds.installs import Install
 from exclave.base.errors import InvalidInput
 from exclave.cli.deps import Session, verb, yes_option
 from exclave.cli.errors import FAILED
@@ -77,8 +78,21 @@ def _read(file: str, files: InstallFiles) -> InstallConfig:
             name: {"tf_vars": component.tf_vars, "helm_values": component.helm_values}
             for name, component in install.components.items()
         },
+        **_read_place(install),
     }
     return check(InstallConfig, fields, file)
+
+
+def _read_place(install: Install) -> dict[str, str]:
+    """Return where an install is, from the table of its cloud."""
+    if (aws := install.aws_account) is not None:
+        return {"region": aws.region, "account": aws.account_id}
+    if (azure := install.azure_account) is not None:
+        names = {"account": azure.subscription_id, "tenant": azure.tenant_id}
+        return {"region": azure.location, **names}
+    if (gcp := install.gcp_account) is not None:
+        return {"region": gcp.region, "account": gcp.project_id}
+    return {}
 
 
 def _print_findings(session: Session, files: InstallFiles) -> None:

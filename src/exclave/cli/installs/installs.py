@@ -4,7 +4,16 @@ import click
 
 from exclave.cli.deps import Session, verb, yes_option
 from exclave.cli.inputs import build, read_pairs
-from exclave.cli.installs import files, inputs, stacks, terraform, views, work
+from exclave.cli.installs import (
+    accounts,
+    cloud_stacks,
+    files,
+    inputs,
+    stacks,
+    terraform,
+    views,
+    work,
+)
 from exclave.cli.installs.options import (
     inputs_file_option,
     install_argument,
@@ -65,6 +74,18 @@ async def list_installs(
 @click.option(
     "--approve-all", is_flag=True, help="Approve all plans of this install automatically."
 )
+@click.option("--region", default="", help="Of an app for a cloud: the customer's region.")
+@click.option(
+    "--account",
+    default="",
+    help="AWS account, Azure subscription or GCP project; without it any may apply the Stack.",
+)
+@click.option("--tenant", default="", help="Azure: the tenant of the subscription.")
+@click.option(
+    "--confirm-account",
+    is_flag=True,
+    help="Without --account: no runner enrols until you confirm the account that came first.",
+)
 @click.option("--here", is_flag=True, help="Run the install on the machine of `exclave dev`.")
 @click.option("--no-provision", is_flag=True, help="Create the install without provisioning it.")
 @wait_option
@@ -75,8 +96,12 @@ async def create(
     inputs: tuple[str, ...],
     inputs_file: str | None,
     labels: tuple[str, ...],
+    region: str,
+    account: str,
+    tenant: str,
     *,
     approve_all: bool,
+    confirm_account: bool,
     here: bool,
     no_provision: bool,
     wait: bool,
@@ -94,6 +119,10 @@ async def create(
         approve_all=approve_all,
         here=here,
         provision=not no_provision,
+        region=region,
+        account=account,
+        tenant=tenant,
+        confirm_account=confirm_account,
     )
     made = await session.client.installs.create(body)
     if wait and made.workflow_id:
@@ -199,6 +228,6 @@ def _format_next(made: InstallReply) -> str:
     return f"exclave installs stack {made.name}  (prints what the customer has to run)"
 
 
-for more in (files, inputs, views, work, stacks, terraform):
+for more in (files, inputs, views, work, stacks, cloud_stacks, terraform, accounts):
     for command in more.group.commands.values():
         group.add_command(command)

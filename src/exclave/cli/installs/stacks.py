@@ -7,6 +7,7 @@ import click
 
 from exclave.base.errors import InvalidInput
 from exclave.cli.deps import Session, verb
+from exclave.cli.installs.cloud_stacks import write_guide
 from exclave.cli.lookup import find_install
 from exclave.cli.output import Output, show_time
 from exclave.cli.root import SuggestingGroup
@@ -25,7 +26,10 @@ group = SuggestingGroup("stacks")
     help="Write the file there, or the files into this folder; print only the commands.",
 )
 async def make_stack(session: Session, install: str, output: Path | None) -> None:
-    """Create a Stack for the customer, valid for an hour: its files, and how to run them."""
+    """Create a Stack for the customer: its files, and how to run them.
+
+    For `local` it is a script that is valid for an hour, for a cloud a page that is for 90 days.
+    """
     install_id = await find_install(session, install)
     created = await session.client.stacks.create(install_id)
     if output is not None:
@@ -33,7 +37,8 @@ async def make_stack(session: Session, install: str, output: Path | None) -> Non
     session.out.show(created, _write_text(session.out, created, output))
     if session.out.json_mode:
         return
-    session.out.say(_write_advice(created, output))
+    advice = write_guide(created) if created.page else _write_advice(created, output)
+    session.out.say(advice)
     if created.instructions.warning:
         session.out.say(f"\nwarning: {created.instructions.warning}")
 
@@ -58,7 +63,8 @@ def _write_files(output: Path, files: list[StackFile]) -> None:
         return
     output.mkdir(mode=0o700, parents=True, exist_ok=True)
     for file in files:
-        _write_private(_prepare_path(output, file.name), file.content)
+        if file.content:  # an archive is fetched from its address
+            _write_private(_prepare_path(output, file.name), file.content)
 
 
 def _prepare_path(output: Path, name: str) -> Path:

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from exclave.cli.deps import Session
+from exclave.cli.installs.accounts import list_pairs
 from exclave.cli.output import show_time
 from exclave.cli.terminal import Styled, join
 from exclave.wire.identity import RunnerReply
@@ -107,6 +108,10 @@ def _list_pairs(install: InstallReply) -> list[tuple[str, str]]:
         ("state", install.state),
         ("config", _show_config(install)),
         ("target", where),
+        ("region", install.region),
+        ("account", _show_account(install)),
+        *_list_stack(install),
+        *_list_pin(install),
         ("approval", _show_approval(install)),
         ("managed", f"by {install.managed_by}" if install.managed_by else ""),
         *_list_options(install),
@@ -114,6 +119,36 @@ def _list_pairs(install: InstallReply) -> list[tuple[str, str]]:
         ("created", show_time(install.created_at)),
         ("workflow", install.workflow_id or ""),
     ]
+
+
+def _show_account(install: InstallReply) -> str:
+    """Return the account that an install in a cloud is bound to."""
+    if not install.region:
+        return ""
+    tenant = f" (tenant {install.tenant})" if install.tenant else ""
+    return f"{install.account}{tenant}" if install.account else "any: none was given"
+
+
+def _list_stack(install: InstallReply) -> list[tuple[str, str]]:
+    """List what is known about the Stack of an install in a cloud."""
+    stack = install.stack if isinstance(install, InstallDetail) else None
+    if stack is None:
+        return []
+    version = f"version {stack.running or stack.newest}"
+    waits = f"; version {stack.newest} waits for the customer"
+    is_behind = stack.running is not None and stack.newest > stack.running
+    return [
+        ("stack", f"{stack.state}, {version}{waits if is_behind else ''}"),
+        ("mode", "plans only, by the customer" if stack.mode == "plan-only" else ""),
+        ("roles off", ", ".join(stack.roles_off)),
+        ("machine", stack.machine or stack.beacon),
+    ]
+
+
+def _list_pin(install: InstallReply) -> list[tuple[str, str]]:
+    """Return whose machine may be the runner of an install in a cloud."""
+    pin = install.cloud_account if isinstance(install, InstallDetail) else None
+    return [] if pin is None else list_pairs(pin)
 
 
 def _show_approval(install: InstallReply) -> str:

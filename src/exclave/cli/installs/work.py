@@ -141,12 +141,15 @@ async def rollback(
 async def adopt(
     session: Session, install: str, component: str, *, approve_all: bool, yes: bool, wait: bool
 ) -> int | None:
-    """Confirm that a chart or manifest now lives in another cluster, and deploy it there.
+    """Deploy a chart or manifest that moved to another cluster, or whose state was lost.
 
-    What it left in the old cluster stays there, and is no longer known.
+    What it left in an old cluster stays there, and is no longer known. What lives in this cluster
+    and carries the component's marks belongs to it again: the plan lists what is removed.
     """
     install_id = await find_install(session, install)
-    session.confirm(f"Deploy `{component}` of `{install}` to another cluster?", yes=yes)
+    session.confirm(
+        f"Deploy `{component}` of `{install}` with whatever of it lives in the cluster?", yes=yes
+    )
     return await _start(
         session,
         install_id,

@@ -70,6 +70,16 @@ class OciRepository:
         """Return whether the repository has a blob."""
         return await self._is_there(self.calls.path(self.path, f"blobs/{digest}"))
 
+    async def find_blob_size(self, digest: str) -> int | None:
+        """Return the size of a blob as the registry says; None if there is no such blob."""
+        path = self.calls.path(self.path, f"blobs/{digest}")
+        try:
+            return await self.calls.repeat(lambda: self._read_size(path))
+        except RemoteProblem as problem:
+            if problem.status != httpx.codes.NOT_FOUND:
+                raise
+            return None
+
     async def find_tag(self, tag: str) -> str | None:
         """Return the digest that a tag stands for; None if there is no such tag."""
         try:
@@ -133,6 +143,13 @@ class OciRepository:
         except RemoteProblem as problem:
             if problem.status != httpx.codes.NOT_FOUND:
                 raise
+
+    async def _read_size(self, path: str) -> int:
+        async with self.calls.open("HEAD", path, self.path) as reply:
+            size = reply.headers.get("Content-Length", "")
+            if not size.isdecimal():
+                raise UnexpectedReply(f"{path} was answered without a size")
+            return int(size)
 
     async def _is_there(self, path: str) -> bool:
         try:

@@ -66,6 +66,9 @@ def test_files_become_installs_after_a_look(cli: Cli, fake: FakeControl, folder:
             "component_toggles": {},
             "components": {},
             "labels": {"tier": "gold"},
+            "region": "",
+            "account": "",
+            "tenant": "",
         }
     ]
     assert ran.out == f"customer-one: created  exclave workflows watch {WFL}\n"
@@ -116,8 +119,8 @@ def test_the_app_directory_itself_may_be_named(cli: Cli, fake: FakeControl, fold
         ("name = ", "one.toml:1"),
         ('nmae = "x"', "Did you mean `name`?"),
         (
-            'name = "a"\n[aws_account]\nregion = "x"',
-            "`aws_account` of an install is not supported yet",
+            'name = "a"\n[stack_overrides]\nvpc_nested_template_url = "https://x.test/v"',
+            "`stack_overrides` of an install is not supported yet",
         ),
         ('name = "a"\napproval_option = "never"', "approval_option"),
         ('name = "a"\n[labels]\nx = "{{ .nuon.id }}"', "the label `x` is a template"),
