@@ -34,13 +34,15 @@ class Relay:
             asyncio.create_task(self._pass_on(reader, back_writer, is_up=True)),
             asyncio.create_task(self._pass_on(back_reader, writer, is_up=False)),
         )
-        await asyncio.wait(ways, return_when=asyncio.FIRST_COMPLETED)
-        for way in ways:
-            way.cancel()
-        await asyncio.gather(*ways, return_exceptions=True)
-        for end in (writer, back_writer):
-            # An abort is a reset on the wire, as when something in between dies.
-            end.transport.abort()
+        try:
+            await asyncio.wait(ways, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for way in ways:
+                way.cancel()
+            for end in (writer, back_writer):
+                # An abort is a reset on the wire, as when something in between dies.
+                end.transport.abort()
+            await asyncio.gather(*ways, return_exceptions=True)
 
     async def _pass_on(
         self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, *, is_up: bool
@@ -79,7 +81,14 @@ def open_relay(server: str) -> Iterator[Relay]:
         loop.call_soon_threadsafe(loop.stop)
         thread.join(10)
         listener.close()
-        for task in asyncio.all_tasks(loop):
-            task.cancel()
-        loop.run_until_complete(asyncio.sleep(0.01))
+        loop.run_until_complete(_end_tasks(loop))
         loop.close()
+
+
+async def _end_tasks(loop: asyncio.AbstractEventLoop) -> None:
+    """Cancel what still runs, and let transports that were aborted close."""
+    tasks = asyncio.all_tasks(loop) - {asyncio.current_task()}
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
+    await asyncio.sleep(0)

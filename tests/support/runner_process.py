@@ -20,6 +20,7 @@ from exclave.runner.executors.terraform import TerraformExecutor, TerraformKit
 from exclave.runner.jobs.artifacts import OpenPuller, Puller
 from exclave.runner.jobs.environment import ChildSettings
 from exclave.runner.jobs.executor import Executor
+from exclave.runner.jobs.identity import JobIdentity
 from exclave.runner.kube.api.connection import Connection
 from exclave.runner.logs.spooled_log import bind_open_log
 from exclave.runner.processes.leftovers import kill_leftovers
@@ -63,8 +64,10 @@ async def run(url: str, data: Path, enrolment: str, executors: dict[JobKind, Exe
 def make_helm(data: Path, chart: Path, shared: Cluster) -> Executor:
     """Return the executor of helm jobs, whose cluster is always this one."""
 
-    async def connect(cluster: ClusterRef, fill: Callable[[str], str]) -> Connection:
-        del cluster, fill
+    async def connect(
+        cluster: ClusterRef, fill: Callable[[str], str], identity: JobIdentity | None = None
+    ) -> Connection:
+        del cluster, fill, identity
         return make_connection(shared)
 
     kit = ClusterKit(

@@ -63,6 +63,10 @@ class ScriptedApi:
         self._server: asyncio.Server | None = None
         self._open: set[asyncio.Task[None]] = set()
 
+    def answer(self, script: Mapping[str, list[Reply]]) -> None:
+        """Answer these paths from now on."""
+        self._script |= {path: list(replies) for path, replies in script.items()}
+
     @property
     def url(self) -> str:
         assert self._server is not None

@@ -59,6 +59,15 @@ def need_tool(name: str) -> Path:
     return _need_built(target, "install", f"{module}@{version}", cwd=None)
 
 
+def need_go() -> Path:
+    """Return the path of Go: the installed one, or else the pinned one from PyPI."""
+    try:
+        return Path(_find_go())
+    except LookupError as missing:
+        give_up(str(missing))
+    return Path()
+
+
 def need_imagecopy() -> Path:
     """Return the path of `imagecopy`, built from the sources in this repository."""
     target = FOLDER / f"imagecopy-{_digest_sources(IMAGECOPY)}" / "imagecopy"

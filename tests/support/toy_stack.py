@@ -31,9 +31,8 @@ class ToyStack:
     cloud: ClassVar[Cloud] = Cloud.AWS
 
     def render(self, document: StackDocument) -> RenderedStack:
-        roles = [] if document.account is None else document.account.roles
         template = json.dumps({"app": document.terms.app})
-        module = json.dumps({"roles": {role.name: role.kind for role in roles}})
+        module = json.dumps({"install": document.terms.install})
         return RenderedStack(
             (
                 StackFile("toy.json", "application/json", template),
@@ -59,6 +58,8 @@ class ToyStack:
 
 
 def add_toy_stack(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Register the toy beside the Stacks that exist."""
+    """Register the toy beside the Stacks that exist, in the place of the real one of its cloud."""
     stacks = {**registry.STACKS, Cloud.AWS: ToyStack()}
     monkeypatch.setattr(registry, "STACKS", stacks)
+    clouds = {c: stack for c, stack in registry.CLOUD_STACKS.items() if c is not Cloud.AWS}
+    monkeypatch.setattr(registry, "CLOUD_STACKS", clouds)

@@ -173,6 +173,7 @@ class FakeRunner:
     alive: list[str] = field(default_factory=list)
     polls: int = 0
     kinds: tuple[JobKind, ...] = (JobKind.SCRIPT, JobKind.NOOP)
+    protocol: str = PROTOCOL
 
     async def poll(
         self,
@@ -195,7 +196,7 @@ class FakeRunner:
                 executions=list(self.alive),
                 max_hold_s=hold,
                 version="test",
-                protocol=PROTOCOL,
+                protocol=self.protocol,
                 capabilities=list(kinds or self.kinds),
             ),
         )

@@ -19,8 +19,11 @@ WITHOUT_SERVER = frozenset(
     {"appconfig", "base", "cli", "client", "domain", "jobspec", "runner", "template", "wire"}
 )
 """Rooms that are used where the extra `server` is not installed."""
-LOADED_BY_LIBRARIES = frozenset({"httptools"})
-"""Declared, though no module imports it: uvicorn loads it."""
+LOADED_BY_LIBRARIES = frozenset({"httptools", "sniffio"})
+"""Declared, though no module imports them: uvicorn and httpcore load them if they are there.
+
+httpcore looks for sniffio several times per request, and Python remembers only what it finds.
+"""
 
 
 def test_rooms_of_runner_and_cli_import_only_base_dependencies() -> None:

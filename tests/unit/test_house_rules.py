@@ -13,7 +13,9 @@ CLOCKS = {
     ("os", "urandom"), ("secrets", "token_bytes"), ("secrets", "randbits"),
     ("secrets", "token_hex"), ("random", "random"), ("random", "randint"),
 }  # fmt: skip
-ALLOWED = {"base/clock.py", "base/ids.py"}
+BOOT_SCRIPT = "stacks/aws/boot_script_template.py"
+"""A script that runs without us, on a machine that has nothing else yet."""
+ALLOWED = {"base/clock.py", "base/ids.py", BOOT_SCRIPT}
 
 
 def modules(folder: Path = SOURCE) -> Iterator[tuple[str, ast.Module]]:
@@ -44,10 +46,12 @@ def test_every_module_says_what_it_is_for() -> None:
 OF_ALL_ORGS = {
     # Found before anybody has proven who they are, by a secret or a unique id.
     "find_user", "find_enrolment", "find_runner_anywhere", "find_identity", "find_org_named",
-    "find_code",
+    "find_code", "find_view", "find_org_of",
     "find_registry_token",
     # Asked by the operator of the instance, on its machine.
     "has_orgs", "find_token_anywhere",
+    # Nonces of attestation: used before anybody has proven anything.
+    "spend_nonce", "drop_expired_nonces",
     # The background work of the instance itself.
     "drop_expired_registry_tokens", "find_due", "read_next", "claim_tick",
     "list_stale_offers", "list_silent", "list_unended", "list_due", "next_due", "list_unmoved",
@@ -116,6 +120,7 @@ PRINTING = {
 STREAMS = {
     "base/logs.py",  # JSON lines, written by `dump_json`.
     "stacks/local_script_template.py",  # A script that runs without us; it cleans by itself.
+    BOOT_SCRIPT,  # Its console is read by nobody but the customer.
 }
 RICH = {"cli/workflows/screens.py"}
 """Draws a screen that moves, of cleaned text only."""
@@ -203,8 +208,12 @@ def test_the_folders_of_tests_are_those_of_the_source() -> None:
 DOCUMENT_EDGES = {
     # A script that runs without this package; the control plane fills in its JSON parameters.
     "stacks/local_script_template.py",
+    # The same on a machine in AWS.
+    BOOT_SCRIPT,
     # The parameters of SQL statements, whose types are those of the columns.
     "storage/engine/statements.py",
+    # Models of Stacks as they are stored: the fields of dataclasses, read by their names.
+    "control/stack_versions/stored_models.py",
     # Rows that are changed before they are sent.
     "storage/engine/unflushed_rows.py",
 }

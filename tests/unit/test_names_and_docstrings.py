@@ -15,7 +15,7 @@ VAGUE_DOCSTRING = re.compile(r"(Tell|Say|Give)s?\b")
 """A docstring says what is returned or done: `Return …`, `Store …`."""
 VAGUE_VARIABLES = {"each", "found", "one", "said", "told", "wish"}
 """A variable is a noun, named after what it holds: `install`, `step`, `reply` and so on."""
-NAMED_BY_OTHERS = {"do_GET", "do_POST"}
+NAMED_BY_OTHERS = {"do_GET", "do_POST", "do_PUT"}
 """Methods of `http.server`."""
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef

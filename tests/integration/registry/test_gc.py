@@ -8,14 +8,16 @@ import pytest
 from sqlalchemy import insert, select
 
 from exclave.base.errors import Unavailable
+from exclave.control.orgs import accounts
 from exclave.control.registry.gc import EVERY, collect_due, collect_garbage, collect_org
-from exclave.domain.identity import OrgId
+from exclave.domain.identity import OrgId, QueueId
 from exclave.storage import registry_gc
 from exclave.storage.engine.database import Tx
 from exclave.storage.tables.apps import builds, config_builds, configs
 from exclave.storage.tables.identity import orgs
 from exclave.storage.tables.installs import install_parts
 from exclave.wire.registry import CollectGarbage, GarbageReport
+from tests.integration.api.kit import enrol
 from tests.integration.registry.kit import (
     EMPTY,
     INDEX,
@@ -368,3 +370,47 @@ async def find_due_orgs(hub: Hub, other: OrgId) -> list[OrgId]:
         return [row.id for row in rows if row.collected_at < tx.now - EVERY]
 
     return await hub.deps.db.read(find)
+
+
+async def make_builder(hub: Hub) -> Hub:
+    """The same registry, as a new build runner sees it."""
+    queue = (await accounts.show_org(hub.deps, hub.admin.user)).build_queue_id
+    runner = await enrol(hub.deps, hub.admin.user, QueueId(queue))
+    return Hub(hub.deps, hub.clock, hub.http, hub.admin, runner.token)
+
+
+async def test_only_build_runners_push_layers_of_builds(hub: Hub) -> None:
+    document = make_manifest()
+    cache = hub.name("cache/apps/demo/web")
+
+    refused = await hub.call("POST", f"{cache}/blobs/uploads/")
+    builder = await make_builder(hub)
+    await builder.push(EMPTY, "cache/apps/demo/web")
+    taken = await builder.put(document, "a" * 64, repository="cache/apps/demo/web")
+    changed = await hub.put(document, "a" * 64, repository="cache/apps/demo/web")
+
+    assert (refused.status_code, taken.status_code, changed.status_code) == (403, 201, 403)
+
+
+async def test_layers_of_builds_go_a_week_after_they_were_pushed(hub: Hub) -> None:
+    builder = await make_builder(hub)
+    old = await builder.publish(b"layer 1", tag="a" * 64, repository="cache/apps/demo/web")
+    young = await builder.publish(b"layer 2", tag="b" * 64, repository="cache/apps/demo/web")
+    kept = await hub.publish(b"layer 3", tag="v1")
+    age(hub, days=6)
+    builder = await make_builder(hub)
+    await builder.put(young, "b" * 64, repository="cache/apps/demo/web")
+    first = await collect(hub)
+    age(hub)
+
+    second = await collect(hub)
+
+    there = (await renew(hub)).token
+    cache = hub.name("cache/apps/demo/web")
+    statuses = [
+        (await hub.call("HEAD", f"{cache}/manifests/{reference}", there)).status_code
+        for reference in ("a" * 64, digest_of(old), "b" * 64, digest_of(young))
+    ]
+    assert (first.manifests, second.manifests) == (0, 1)
+    assert statuses == [404, 404, 200, 200]
+    assert await exists(hub, digest_of(kept))

@@ -1,0 +1,248 @@
+"""A vendor's control plane with an app for AWS, and a customer's account on an emulated AWS."""
+
+import ast
+import base64
+import hashlib
+import json
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import httpx
+
+from tests.faults.app_site import AppSite
+from tests.faults.site import UNHURRIED, KillableProcess, clean_env, make_site, wait_until
+from tests.faults.terraform_app import BARE
+from tests.support.aws_emulator import Aws, start_imds
+from tests.support.command_line import run_exclave
+from tests.support.emulated_aws.server import EmulatedAws, start_aws
+from tests.support.toy_cloud_stack import write_archives
+
+TEMPLATE = "aws.template.json"
+_HURRIED = """
+import runpy
+from exclave.runner.loops import document_watch
+document_watch.READ_EVERY_S = 3.0
+runpy.run_module("exclave", run_name="__main__")
+"""
+"""The runner, which reads the document more often than every half minute; else nothing differs."""
+_ROLE = """
+[KIND_role]
+name = "{{ .nuon.install.id }}-KIND"
+description = "KIND"
+display_name = "KIND"
+
+[[KIND_role.policies]]
+managed_policy_name = "AdministratorAccess"
+"""
+_WHO = """#!PYTHON
+import os, boto3
+aws = {"endpoint_url": "AWS"}
+arn = boto3.client("sts", **aws).get_caller_identity()["Arn"]
+where, value = os.environ.get("PASSWORD_ARN"), "-"
+if where:
+    reply = boto3.client("secretsmanager", **aws).get_secret_value(SecretId=where)
+    value = reply["SecretString"]
+with open("TRACE", "a") as trace:
+    print(arn, value, file=trace)
+"""
+_ACTION = """
+name = "whoami"
+timeout = "1m"
+
+[[triggers]]
+type = "manual"
+
+[[steps]]
+name = "ask"
+inline_contents = "./whoami.py"
+
+[steps.env_vars]
+PASSWORD_ARN = "{{ .nuon.install_stack.outputs.db_password_arn }}"
+"""
+_FILES = {
+    **BARE,
+    "runner.toml": 'runner_type = "aws"\n',
+    "stack.toml": """
+type = "aws-cloudformation"
+name = "shop-{{ .nuon.install.id }}"
+description = "The runner of Shop"
+""",
+    "permissions.toml": "".join(
+        _ROLE.replace("KIND", kind) for kind in ("provision", "maintenance", "deprovision")
+    ),
+    "inputs.toml": """
+[[group]]
+name = "all"
+
+[[input]]
+name = "domain"
+group = "all"
+required = true
+user_configurable = true
+""",
+    "secrets.toml": """
+[[secret]]
+name = "db_password"
+display_name = "Database password"
+required = true
+""",
+    "base/main.tf": """
+resource "terraform_data" "base" {
+  provisioner "local-exec" { command = "SCRIPT" }
+}
+""",
+    "actions/whoami.toml": _ACTION,
+    "actions/whoami.py": _WHO,
+}
+
+
+@dataclass
+class Life:
+    """The vendor's side, and what the customer has."""
+
+    app: AppSite
+    aws: EmulatedAws
+    folder: Path
+
+    @property
+    def trace(self) -> Path:
+        """The file in which every job writes who it is in AWS."""
+        return self.folder / "trace"
+
+    def sync_app(self) -> None:
+        """Sync and build the app."""
+        folder = self.folder / "shop"
+        script = self.folder / "whoami.py"
+        places = {
+            "PYTHON": sys.executable,
+            '"AWS"': f'"{self.aws.url}"',
+            "TRACE": str(self.trace),
+            "SCRIPT": str(script),
+        }
+        for path, text in _FILES.items():
+            file = folder / path
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_text(_fill(text, places))
+        script.write_text(_fill(_WHO, places))
+        script.chmod(0o755)
+        self.app.begin_app("shop", folder)
+
+    def run(self, *words: str) -> Any:
+        """Run a command of the vendor; return what it prints as JSON."""
+        site = self.app.site
+        env = clean_env({"URL": site.balancers[0].url, "TOKEN": site.token})
+        done = run_exclave(*words, "--json", folder=self.folder, env=env)
+        assert done.returncode == 0, (words, done.stdout, done.stderr)
+        return json.loads(done.stdout)
+
+    def fetch(self, file: Mapping[str, Any]) -> dict[str, Any]:
+        """Return a file of the Stack as the customer gets it, who has nothing but the link."""
+        served = httpx.get(file["url"], trust_env=False).raise_for_status().content
+        assert hashlib.sha256(served).hexdigest() == file["sha256"]
+        return dict(json.loads(served))
+
+    def read_version(self, install: str) -> Any:
+        """Return the newest version of the Stack."""
+        return self.run("installs", "stack-versions", install)["items"][0]
+
+    def wait_for_state(self, install: str, state: str) -> Any:
+        """Wait until the newest version of the Stack has a state."""
+        site = self.app.site
+
+        def look() -> Any:
+            version = site.get(f"/v1/installs/{install}/stack/versions")["items"][0]
+            return version if version["state"] == state else None
+
+        return wait_until(look, f"the Stack is {state}")
+
+    def list_callers(self) -> list[tuple[str, str]]:
+        """Return the roles that AWS saw since the last question, and what secret each read."""
+        lines = self.trace.read_text().splitlines() if self.trace.exists() else []
+        self.trace.unlink(missing_ok=True)
+        callers = [line.split() for line in lines]
+        return [(arn.split("/")[1], value) for arn, value in callers]
+
+    @contextmanager
+    def start_machine(self) -> Iterator[KillableProcess]:
+        """Start the machine of the Stack's group, with the file that its boot script writes."""
+        machine = find_machine(self.aws)
+        boot = read_boot_facts(self.aws)
+        role = f"exclave-{boot['install']}-runner"
+        self.aws.check_signatures(on=False)
+        keys = Aws(self.aws.url).assume(role, machine)
+        self.aws.check_signatures(on=True)
+        file = self.folder / "boot.json"
+        file.write_text(json.dumps(boot))
+        words = ["-c", _HURRIED, "runner", "--data", str(self.folder / "machine")]
+        words += ["--boot", str(file)]
+        with start_imds(role, keys, machine) as imds:
+            settings = {
+                "METADATA_URL": imds.url, "CLOUD_URL": self.aws.url, "LOG_LEVEL": "info",
+                "TOOLS_DOWNLOAD": "false",
+            }  # fmt: skip
+            env = clean_env(settings)
+            runner = KillableProcess([sys.executable, *words], env, self.folder / "machine.log")
+            runner.start()
+            try:
+                yield runner
+            finally:
+                runner.stop()
+
+    @contextmanager
+    def as_customer(self) -> Iterator[None]:
+        """Do something with rights that the emulation does not know."""
+        self.aws.check_signatures(on=False)
+        yield
+        self.aws.check_signatures(on=True)
+
+
+@contextmanager
+def open_life(folder: Path) -> Iterator[Life]:
+    """Start an AWS, and a control plane that asks it who machines are."""
+    archives = folder / "archives"
+    archives.mkdir()
+    site = make_site(folder, timings=UNHURRIED)
+    with start_aws() as aws:
+        settings = {
+            "ATTEST": "aws",
+            "ATTEST_STS_URL": aws.url,
+            "BUNDLES": str(write_archives(archives)),
+        }
+        site.servers[0].env |= {f"EXCLAVE_{name}": value for name, value in settings.items()}
+        life = Life(AppSite(site), aws, folder)
+        try:
+            life.sync_app()
+            yield life
+        finally:
+            site.end()
+
+
+def find_machine(aws: EmulatedAws) -> str:
+    """Return the id of the only machine that the group of the Stack has started."""
+    groups = aws.connect("autoscaling").describe_auto_scaling_groups()["AutoScalingGroups"]
+    (machine,) = groups[0]["Instances"]
+    return str(machine["InstanceId"])
+
+
+def read_boot_facts(aws: EmulatedAws) -> dict[str, Any]:
+    """Return what the boot script in the launch template would write to the disk."""
+    (template,) = aws.connect("ec2").describe_launch_templates()["LaunchTemplates"]
+    version = aws.connect("ec2").describe_launch_template_versions(
+        LaunchTemplateId=template["LaunchTemplateId"], Versions=["$Latest"]
+    )["LaunchTemplateVersions"][0]
+    script = base64.b64decode(version["LaunchTemplateData"]["UserData"]).decode()
+    for node in ast.parse(script).body:
+        match node:
+            case ast.AnnAssign(target=ast.Name(id="BOOT"), value=ast.expr() as value):
+                return dict(ast.literal_eval(value))
+    raise AssertionError("the boot script has no facts")
+
+
+def _fill(text: str, places: Mapping[str, str]) -> str:
+    for name, value in places.items():
+        text = text.replace(name, value)
+    return text

@@ -1,0 +1,58 @@
+"""The whole life of an install on an emulated AWS, through what vendors and customers use."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.aws_life_site import TEMPLATE, Life, open_life, read_boot_facts
+from tests.support.aws_stacks import AppliedTemplate
+from tests.support.emulated_aws.server import ACCOUNT, REGION
+
+GIVEN = {"DbPasswordSecret": "v4lue-of-the-database", "InstallDomain": 'shop."acme".example'}
+CREATE = ("installs", "create", "shop", "--name", "acme", "--approve-all")
+
+
+@pytest.fixture
+def life(tmp_path: Path) -> Iterator[Life]:
+    with open_life(tmp_path) as opened:
+        yield opened
+
+
+def test_an_install_lives_from_its_creation_until_the_customer_deletes_the_stack(
+    life: Life,
+) -> None:
+    made = life.run(*CREATE, "--region", REGION, "--account", ACCOUNT)
+    install = made["id"]
+    created = life.run("installs", "stack", "acme")
+    file = next(file for file in created["files"] if file["name"] == TEMPLATE)
+    before = life.read_version("acme")["state"]
+
+    stack = AppliedTemplate(life.aws, "customer", life.fetch(file), GIVEN)
+    stack.create()
+    boot = read_boot_facts(life.aws)
+    with life.start_machine():
+        version = life.wait_for_state(install, "active")
+        provisioned = life.app.await_end(made["workflow_id"])
+        by_provision = life.list_callers()
+        ran = life.app.await_end(life.run("actions", "run", "acme", "whoami")["id"])
+        by_action = life.list_callers()
+        with life.as_customer():
+            stack.update(RunnerEnabled="false")
+        life.wait_for_state(install, "disabled")
+        shown = life.run("installs", "get", "acme")
+
+    with life.as_customer():
+        stack.delete()
+        secrets = life.aws.connect("secretsmanager").list_secrets()["SecretList"]
+        roles = life.aws.connect("iam").list_roles()["Roles"]
+
+    assert "code" not in boot
+    assert (before, version["version"]) == ("awaiting", 1)
+    assert provisioned["state"] == "succeeded", provisioned
+    assert ran["state"] == "succeeded", ran
+    assert by_provision == [(f"{install}-provision", "-")]
+    assert by_action == [(f"{install}-maintenance", GIVEN["DbPasswordSecret"])]
+    assert shown["stack"]["state"] == "disabled"
+    assert [secret["ARN"] for secret in secrets] == [stack.outputs["SealSecretArn"]]
+    assert roles == []
