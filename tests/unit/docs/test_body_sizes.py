@@ -10,7 +10,7 @@ from tests.unit.docs.pages import ROOT
 PAGE = (ROOT / "docs" / "how-to" / "run-a-control-plane.md").read_text()
 _ROW = re.compile(r"^\| (Control|Runner) \| `([^`]+)` \| (\d+) (KiB|MiB|GiB) \|$", re.MULTILINE)
 _UNITS = {"KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
-_RUNNER = ("/v1/executions/", "/v1/stack/", "/v1/poll", "/v1/renew")
+_RUNNER = ("/v1/attest", "/v1/executions/", "/v1/stack/", "/v1/poll", "/v1/renew")
 
 
 def read_rows() -> dict[tuple[str, str], int]:
