@@ -112,8 +112,14 @@ class ClusterClient:
             raise
 
     async def list_objects(self, resource: Resource, selection: Selection = _ALL) -> ObjectList:
-        """Return the selected objects of a kind."""
-        return await list_all(self._exchange, resource, selection)
+        """Return the selected objects of a kind; none if the cluster no longer serves the kind."""
+        try:
+            return await list_all(self._exchange, resource, selection)
+        except ApiRefused as refused:
+            # A definition may be removed between the discovery of its kind and this request.
+            if refused.status.code == HTTPStatus.NOT_FOUND:
+                return ObjectList([], "")
+            raise
 
     def watch(self, resource: Resource, selection: Selection = _ALL) -> AsyncGenerator[WatchEvent]:
         """Yield the selected objects, then every change; close it when it is no longer needed."""
