@@ -13,9 +13,12 @@ CLOCKS = {
     ("os", "urandom"), ("secrets", "token_bytes"), ("secrets", "randbits"),
     ("secrets", "token_hex"), ("random", "random"), ("random", "randint"),
 }  # fmt: skip
-BOOT_SCRIPT = "stacks/aws/boot_script_template.py"
-"""A script that runs without us, on a machine that has nothing else yet."""
-ALLOWED = {"base/clock.py", "base/ids.py", BOOT_SCRIPT}
+BOOT_SCRIPT = {
+    "stacks/boot/script.py",
+    *(path.relative_to(SOURCE).as_posix() for path in SOURCE.glob("stacks/*/boot_calls.py")),
+}
+"""The parts of a script that runs without us, on a machine that has nothing else yet."""
+ALLOWED = {"base/clock.py", "base/ids.py", *BOOT_SCRIPT}
 
 
 def modules(folder: Path = SOURCE) -> Iterator[tuple[str, ast.Module]]:
@@ -120,7 +123,7 @@ PRINTING = {
 STREAMS = {
     "base/logs.py",  # JSON lines, written by `dump_json`.
     "stacks/local_script_template.py",  # A script that runs without us; it cleans by itself.
-    BOOT_SCRIPT,  # Its console is read by nobody but the customer.
+    *BOOT_SCRIPT,  # Its console is read by nobody but the customer.
 }
 RICH = {"cli/workflows/screens.py"}
 """Draws a screen that moves, of cleaned text only."""
@@ -208,8 +211,8 @@ def test_the_folders_of_tests_are_those_of_the_source() -> None:
 DOCUMENT_EDGES = {
     # A script that runs without this package; the control plane fills in its JSON parameters.
     "stacks/local_script_template.py",
-    # The same on a machine in AWS.
-    BOOT_SCRIPT,
+    # The same on a machine in a cloud.
+    *BOOT_SCRIPT,
     # The parameters of SQL statements, whose types are those of the columns.
     "storage/engine/statements.py",
     # Models of Stacks as they are stored: the fields of dataclasses, read by their names.

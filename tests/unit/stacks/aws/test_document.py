@@ -5,8 +5,8 @@ import json
 from typing import Any
 
 from exclave.runner.cloud import document as reader
-from exclave.stacks.aws import boot_script_template
 from exclave.stacks.aws.cloudformation.template import build_template
+from exclave.stacks.boot import script
 from exclave.stacks.digest import digest_model
 from exclave.stacks.model import InputModel
 from tests.support.aws_stacks import INSTALL, make_model
@@ -34,7 +34,7 @@ def test_the_document_says_what_the_customer_chose() -> None:
 
 def test_every_key_of_the_document_has_a_reader() -> None:
     document, _ = read_document()
-    by_runner, by_boot = (inspect.getsource(module) for module in (reader, boot_script_template))
+    by_runner, by_boot = (inspect.getsource(module) for module in (reader, script))
 
     keys = {key for key in document if f'"{key}"' not in by_runner}
 

@@ -21,6 +21,7 @@ from exclave.stacks.aws.references import (
 )
 from exclave.stacks.aws.terraform.types import TYPES
 from exclave.stacks.naming import write_snake
+from exclave.stacks.terraform.text import escape, quote
 
 FACTS = {
     Fact.ACCOUNT: "local.account_id",
@@ -33,8 +34,6 @@ ATTRIBUTES = {
     ("AWS::EC2::EIP", Attribute.ID): "allocation_id",
     ("AWS::EC2::LaunchTemplate", Attribute.ID): "id",
 }
-_ESCAPES = {"\\": "\\\\", '"': '\\"', "\n": "\\n", "\r": "\\r", "\t": "\\t"}
-_PRINTABLE = 0x20
 
 
 def write_value(node: Node) -> Json:
@@ -152,22 +151,6 @@ def write_address(resource: Resource) -> str:
 def write_variable(parameter: str) -> str:
     """Return the variable of a parameter."""
     return write_snake(parameter.replace("GiB", "Gib"))
-
-
-def escape(text: str) -> str:
-    """Return a text for a template in which nothing is an expression."""
-    return text.replace("${", "$${").replace("%{", "%%{")
-
-
-def quote(text: str) -> str:
-    """Return a text for between quotes in an expression."""
-    return "".join(_quote_character(character) for character in escape(text))
-
-
-def _quote_character(character: str) -> str:
-    if character in _ESCAPES:
-        return _ESCAPES[character]
-    return f"\\u{ord(character):04x}" if ord(character) < _PRINTABLE else character
 
 
 def _write_quoted(part: Text) -> str:

@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 
-from exclave.base.json_values import Json, JsonObject
 from exclave.stacks.aws.document import has_registry
 from exclave.stacks.aws.parameters import list_parameters
 from exclave.stacks.aws.references import ResourceRef
@@ -67,15 +66,12 @@ def build_module(model: StackModel) -> ModuleBuilder:
 
 def write_files(model: StackModel) -> Mapping[str, str]:
     """Return the text of the files of the module, by their names."""
-    files = build_module(model).write_files()
-    return {f"{subject}.tf.json": text for subject, text in files.items()}
+    return build_module(model).write_files()
 
 
 def _add_settings(builder: ModuleBuilder) -> None:
     builder.open_file("main")
-    provider: JsonObject = {"aws": {"source": "hashicorp/aws", "version": PROVIDER}}
-    settings: dict[str, Json] = {"required_version": TERRAFORM, "required_providers": provider}
-    builder.files["main"]["terraform"] = {"": settings}
+    builder.add_settings(TERRAFORM, {"aws": {"source": "hashicorp/aws", "version": PROVIDER}})
     for name in ("aws_caller_identity", "aws_partition", "aws_region"):
         builder.add_data(name, "current", {})
     for name, expression in {**FACTS, **CONDITIONS}.items():

@@ -9,13 +9,13 @@ from exclave.stacks.aws.parameters import StackParameter, list_parameters
 from exclave.stacks.aws.references import Native, Node, Text
 from exclave.stacks.aws.terraform.builder import ModuleBuilder
 from exclave.stacks.aws.terraform.expressions import (
-    quote,
     write_address,
     write_variable,
 )
 from exclave.stacks.model import StackModel
 from exclave.stacks.nested import write_prefix
 from exclave.stacks.template_text import read_template
+from exclave.stacks.terraform.text import quote
 
 CAPABILITIES = ("CAPABILITY_IAM", "CAPABILITY_NAMED_IAM")
 

@@ -4,7 +4,7 @@ from exclave.base.json_values import Json, JsonObject
 from exclave.stacks.aws.parameters import StackParameter
 from exclave.stacks.aws.references import ParameterKind
 from exclave.stacks.aws.terraform.builder import ModuleBuilder
-from exclave.stacks.aws.terraform.expressions import escape, quote
+from exclave.stacks.terraform.text import escape, quote
 
 _TYPES = {
     ParameterKind.TEXT: "string",

@@ -1,13 +1,12 @@
 """Starts the Exclave runner of this machine; needs nothing but Python.
 
-It reads the document of the Stack from the account's own Secrets Manager, fetches the one archive
+It reads the document of the Stack from the account's own store of secrets, fetches the one archive
 that the document names, and runs it only if its SHA-256 is the one in the document.
 """
 
 from __future__ import annotations
 
 import hashlib
-import hmac
 import io
 import json
 import os
@@ -26,8 +25,6 @@ if TYPE_CHECKING:
 # What this machine is for. Nothing in it changes with versions, roles or inputs.
 BOOT: dict[str, Any] = {}
 
-METADATA = "http://169.254.169.254/latest"
-SERVICE = "https://{service}.{region}.{domain}/"
 ROOT = Path("/opt/exclave")
 CERTIFICATES = Path("/etc/exclave/ca.pem")
 LAUNCH = ["launch.py", "stack", "install-unit"]
@@ -43,8 +40,14 @@ MOST_PROGRAM = 256 << 20
 NETWORK = {"proxy": ""}
 
 
-def main() -> int:
-    """Start the runner; return the exit code."""
+def main(
+    read_document: Callable[[], dict[str, Any]], read_certificates: Callable[[str], str]
+) -> int:
+    """Start the runner; return the exit code.
+
+    `read_document` returns the document of the Stack, `read_certificates` the PEM text that the
+    document refers to.
+    """
     os.umask(0o022)
     report("booted")
     document = wait_for("the document of the Stack", read_document)
@@ -52,7 +55,8 @@ def main() -> int:
     if document["enabled"] != "true":
         report("disabled")
         return 0
-    wait_for("the certificates", lambda: save_certificates(document.get("ca_bundle", "")))
+    if ca_bundle := document.get("ca_bundle", ""):
+        save_certificates(wait_for("the certificates", lambda: read_certificates(ca_bundle)))
     try:
         folder: Path = wait_for("the runner program", lambda: find_program(document))
     except ValueError as error:
@@ -63,19 +67,10 @@ def main() -> int:
     return subprocess.call([sys.executable, "-I", str(folder / LAUNCH[0]), *LAUNCH[1:]])  # noqa: S603 - words, no shell
 
 
-def read_document() -> dict[str, Any]:
-    """Read the document of the Stack."""
-    reply = call_aws("secretsmanager", "secretsmanager.GetSecretValue", SecretId=BOOT["document"])
-    document: dict[str, Any] = json.loads(reply["SecretString"])
-    return document
-
-
-def save_certificates(parameter: str) -> None:
+def save_certificates(text: str) -> None:
     """Store the certificates that the customer wants this machine to trust."""
-    if parameter:
-        reply = call_aws("ssm", "AmazonSSM.GetParameter", Name=parameter)
-        CERTIFICATES.parent.mkdir(parents=True, exist_ok=True)
-        CERTIFICATES.write_text(reply["Parameter"]["Value"])
+    CERTIFICATES.parent.mkdir(parents=True, exist_ok=True)
+    CERTIFICATES.write_text(text)
 
 
 def find_program(document: dict[str, Any]) -> Path:
@@ -117,49 +112,6 @@ def save_boot(folder: Path) -> None:
     file.touch(mode=0o600)
     file.write_text(json.dumps(BOOT))
     file.replace(ROOT / "boot.json")
-
-
-def call_aws(service: str, target: str, **request: str) -> dict[str, Any]:
-    """Call a service of AWS as the role of this machine."""
-    url = SERVICE.format(service=service, region=BOOT["region"], domain=BOOT["domain"])
-    body = json.dumps(request).encode()
-    reply: dict[str, Any] = json.loads(fetch(url, body, sign(service, target, url, body)))
-    return reply
-
-
-def sign(service: str, target: str, url: str, body: bytes) -> dict[str, str]:
-    """Return the headers of a signed request: AWS Signature Version 4."""
-    keys, now = read_credentials(), time.strftime("%Y%m%dT%H%M%SZ", time.gmtime())
-    headers = {
-        "content-type": "application/x-amz-json-1.1",
-        "host": url.split("/")[2],
-        "x-amz-date": now,
-        "x-amz-security-token": keys["Token"],
-        "x-amz-target": target,
-    }
-    names, scope = ";".join(headers), [now[:8], BOOT["region"], service, "aws4_request"]
-    lines = [f"{name}:{value}" for name, value in headers.items()]
-    canonical = ["POST", "/", "", *lines, "", names, hashlib.sha256(body).hexdigest()]
-    digest = hashlib.sha256("\n".join(canonical).encode()).hexdigest()
-    key = ("AWS4" + keys["SecretAccessKey"]).encode()
-    for part in scope:
-        key = hmac.digest(key, part.encode(), "sha256")
-    text = "\n".join(["AWS4-HMAC-SHA256", now, "/".join(scope), digest])
-    signature = hmac.digest(key, text.encode(), "sha256").hex()
-    who = f"Credential={keys['AccessKeyId']}/{'/'.join(scope)}"
-    proof = f"AWS4-HMAC-SHA256 {who}, SignedHeaders={names}, Signature={signature}"
-    return {**headers, "authorization": proof}
-
-
-def read_credentials() -> dict[str, str]:
-    """Read the credentials of this machine's role from its metadata service."""
-    wanted = {"X-aws-ec2-metadata-token-ttl-seconds": "300"}
-    token = fetch(f"{METADATA}/api/token", headers=wanted, method="PUT").decode()
-    headers = {"X-aws-ec2-metadata-token": token}
-    url = f"{METADATA}/meta-data/iam/security-credentials/"
-    role = fetch(url, headers=headers).decode().split()[0]
-    keys: dict[str, str] = json.loads(fetch(url + role, headers=headers))
-    return keys
 
 
 def fetch(
@@ -209,7 +161,3 @@ def report(stage: str, note: str = "") -> None:
         fetch(url, body, headers, proxy=NETWORK["proxy"], timeout=10)
     except OSError as error:
         print(f"exclave: not reported: {error}", file=sys.stderr, flush=True)  # noqa: T201 - the console
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -1,0 +1,1 @@
+"""The boot script of the runner's machine, put together for each cloud."""

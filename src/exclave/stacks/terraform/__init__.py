@@ -1,0 +1,1 @@
+"""What the Terraform modules of all clouds share."""
