@@ -63,10 +63,12 @@ class ToyCloudStack:
     ) -> Guide:
         url = "stack.template.json" if address is None else address.build_url("aws.json")
         verb = "create" if before is None else "update"
+        published = "" if address is None else address.template_url
+        links = (Link("Create it in the console", published),) if published else ()
         return Guide(
             summary=f"Apply it in {model.account.region}.",
             steps=(
-                Step("Apply it", "Paste this.", (f"toy {verb} {url}",)),
+                Step("Apply it", "Paste this.", (f"toy {verb} {url}",), links),
                 Step("Stop it", links=(Link("Console", "https://toy.test/console"),)),
             ),
         )

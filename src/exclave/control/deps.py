@@ -19,6 +19,7 @@ from exclave.control.runtime.postponed_steps import Postponed
 from exclave.control.runtime.rates import Rates
 from exclave.control.runtime.request_slots import RequestSlots
 from exclave.control.runtime.sync_folders import SyncFolders
+from exclave.control.runtime.template_bucket import TemplateBucket
 from exclave.control.runtime.token_uses import TokenUses
 from exclave.control.vault import Vault
 from exclave.control.workers.pool import InlineWorkers, Workers
@@ -47,6 +48,8 @@ class Deps:
     registry_url: str = ""
     bundles: Path | None = None
     """The folder with the archives of the runner program for machines in clouds."""
+    template_bucket: TemplateBucket | None = None
+    """Where templates of CloudFormation are published; None if the operator named no bucket."""
     runs_stacks: bool = False
     """Whether the Stacks of installs that ask for it are run here: only `exclave dev` does."""
     chores: ChoreTallies = field(default_factory=ChoreTallies)

@@ -7,6 +7,7 @@ from typing import IO
 
 from cryptography.fernet import Fernet
 
+from exclave.base.aws_regions import find_partition
 from exclave.base.clock import SystemClock
 from exclave.base.errors import Conflict, InvalidInput
 from exclave.base.ids import Ids, SystemRandomness
@@ -19,6 +20,7 @@ from exclave.control.runtime.parked_polls import ParkedPolls
 from exclave.control.runtime.rates import Limits, Rates
 from exclave.control.runtime.request_slots import RequestSlots
 from exclave.control.runtime.sync_folders import SyncFolders
+from exclave.control.runtime.template_bucket import TemplateBucket
 from exclave.control.vault import Vault
 from exclave.control.workers.pool import WorkerProcesses
 from exclave.main.attestors import build_attestors
@@ -72,6 +74,7 @@ def build_deps(settings: ServerSettings) -> ServerDeps:
         runner_url=get_runner_url(settings),
         registry_url=settings.registry_url,
         bundles=settings.bundles,
+        template_bucket=open_template_bucket(settings),
         parked_polls=parked_polls,
         rates=Rates(Limits(settings.rate_org, settings.rate_caller, settings.rate_log_bytes)),
         log_limits=LogLimits(settings.log_bytes),
@@ -117,6 +120,22 @@ def open_blobs(settings: ServerSettings, disk: Disk | None = None) -> Blobs:
             region=settings.s3_region,
         )
     )
+
+
+def open_template_bucket(settings: ServerSettings) -> TemplateBucket | None:
+    """Open the bucket in which templates are published; None if the settings name none.
+
+    Its credentials are those of the machine, or of the usual `AWS_…` variables.
+    """
+    if not settings.stack_bucket:
+        return None
+    if find_partition(settings.stack_bucket_region) is None:
+        raise InvalidInput(
+            f"`{settings.stack_bucket_region}` is not the region of a bucket",
+            hint="Set EXCLAVE_STACK_BUCKET_REGION to the region of EXCLAVE_STACK_BUCKET.",
+        )
+    objects = S3Blobs(S3Place(settings.stack_bucket, region=settings.stack_bucket_region))
+    return TemplateBucket(objects, settings.stack_bucket, settings.stack_bucket_region)
 
 
 def load_seal(file: Path) -> bytes:

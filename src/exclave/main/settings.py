@@ -65,6 +65,15 @@ class ServerSettings(Settings):
             " `runner-VERSION-x86_64.tar.gz` and `runner-VERSION-aarch64.tar.gz`."
         ),
     ] = None
+    stack_bucket: Annotated[
+        str,
+        Field(
+            pattern=r"^([a-z0-9][a-z0-9-]{1,61}[a-z0-9])?$",
+            description="Public S3 bucket to publish CloudFormation templates in,"
+            " so that customers can create a Stack in the console.",
+        ),
+    ] = ""
+    stack_bucket_region: Annotated[str, Field(description="Region of that bucket.")] = ""
     seal_key_file: Annotated[
         Path | None,
         Field(

@@ -94,6 +94,8 @@ class StackAddress:
 
     runner_url: str
     code: str
+    template_url: str = ""
+    """AWS: where CloudFormation itself can read the template; empty if it is published nowhere."""
 
     def build_url(self, file: str) -> str:
         """Return the address of a file."""

@@ -22,6 +22,7 @@ from exclave.control.stacks.cloud_files import (
     read_file,
     refuse_errors,
 )
+from exclave.control.stacks.published_templates import publish_template
 from exclave.control.workers.render_stack import Advice
 from exclave.domain.identity import InstallId, Right, User
 from exclave.domain.stacks import StackVersion, StackView, StoredFile
@@ -70,7 +71,8 @@ async def create_cloud_stack(deps: Deps, user: User, install: InstallId) -> wire
     linked = await write_rendered(deps, user.org, link, key=install)
     ready = await prepare_files(deps, user.org, linked.version)
     before = await find_running_model(deps, user.org, install)
-    address = StackAddress(deps.runner_url, f"{code}/{linked.version.version}")
+    template_url = await publish_template(deps, ready)
+    address = StackAddress(deps.runner_url, f"{code}/{linked.version.version}", template_url)
     advice = await advise_customer(deps, user.org, ready, address, before)
     files = [await _show_file(deps, file, address) for file in ready.files]
     return _show_created(linked, ready, files, advice, f"{deps.runner_url}/v1/stacks/{code}/")

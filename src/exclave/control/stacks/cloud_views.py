@@ -15,6 +15,7 @@ from exclave.control.stacks.cloud_files import (
     sign_file,
 )
 from exclave.control.stacks.cloud_page import Page, write_page
+from exclave.control.stacks.published_templates import publish_template
 from exclave.domain.installs import AppInstall
 from exclave.domain.stacks import StackVersion, StackView, StoredFile
 from exclave.stacks.base import StackAddress
@@ -114,7 +115,8 @@ def _find_numbered(tx: Tx, view: StackView, which: str) -> StackVersion | None:
 
 async def _make_page(deps: Deps, code: str, seen: _Seen, ready: Prepared) -> Page:
     """Gather what the customer reads."""
-    address = StackAddress(deps.runner_url, f"{code}/{seen.version.version}")
+    template_url = await publish_template(deps, ready)
+    address = StackAddress(deps.runner_url, f"{code}/{seen.version.version}", template_url)
     before = await find_running_model(deps, seen.view.org, seen.install.id)
     advice = await advise_customer(deps, seen.view.org, ready, address, before)
     return Page(

@@ -4,6 +4,7 @@ import shlex
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from exclave.base.aws_regions import name_service
 from exclave.stacks.aws.names import write_prefix, write_role_name
 from exclave.stacks.model import StackModel
 
@@ -28,10 +29,18 @@ def write_command(argv: Sequence[str | Inner]) -> str:
 
 
 class StackCommands:
-    """The commands of one Stack."""
+    """The commands of one Stack.
 
-    def __init__(self, model: StackModel) -> None:
+    The template is a file beside them, or at an address in S3 that CloudFormation reads it from.
+    """
+
+    def __init__(self, model: StackModel, template_url: str = "") -> None:
         self.model = model
+        self.template = (
+            ("--template-url", template_url)
+            if template_url
+            else ("--template-body", f"file://{TEMPLATE}")
+        )
         self.region = ("--region", model.account.region) if model.account.region else ()
         self.stack = ("--stack-name", model.stack_name)
 
@@ -39,22 +48,17 @@ class StackCommands:
         """Create the stack, with the values of the parameter file."""
         return self._call(
             "cloudformation", "create-stack", *self.stack,
-            "--template-body", f"file://{TEMPLATE}", "--parameters", f"file://{PARAMETERS}",
-            *_RIGHTS,
+            *self.template, "--parameters", f"file://{PARAMETERS}", *_RIGHTS,
         )  # fmt: skip
 
-    def create_through_bucket(self) -> tuple[str, ...]:
-        """Create the stack of a template that is too large to be sent along."""
-        bucket = f"s3://{self._name_bucket()}"
-        return (
-            self._call("s3", "mb", bucket),
-            self._call(
-                "cloudformation", "deploy", *self.stack, "--template-file", TEMPLATE,
-                "--s3-bucket", self._name_bucket(),
-                "--parameter-overrides", f"file://{PARAMETERS}", *_RIGHTS,
-            ),
-            self._call("s3", "rb", bucket, "--force"),
-        )  # fmt: skip
+    def upload(self) -> tuple[str, ...]:
+        """Store the template in a bucket of the customer; a large one cannot be sent along."""
+        bucket = f"s3://{name_bucket(self.model)}"
+        return self._call("s3", "mb", bucket), self._call("s3", "cp", TEMPLATE, f"{bucket}/")
+
+    def remove_upload(self) -> str:
+        """Remove that bucket."""
+        return self._call("s3", "rb", f"s3://{name_bucket(self.model)}", "--force")
 
     def wait(self, state: str) -> str:
         """Wait until the stack is created, updated or deleted."""
@@ -64,7 +68,7 @@ class StackCommands:
         """Show what a new template would change; the customer's choices stay."""
         return self._call(
             "cloudformation", "create-change-set", *self.stack, "--change-set-name", name,
-            "--template-body", f"file://{TEMPLATE}", *_RIGHTS, *_write_values(kept, fresh),
+            *self.template, *_RIGHTS, *_write_values(kept, fresh),
         )  # fmt: skip
 
     def describe_change_set(self, name: str) -> str:
@@ -144,8 +148,17 @@ class StackCommands:
     def _call(self, service: str, operation: str, *words: str) -> str:
         return write_command(("aws", service, operation, *self.region, *words))
 
-    def _name_bucket(self) -> str:
-        return f"{write_prefix(self.model)}-template".lower().replace("_", "-")
+
+def build_upload_url(model: StackModel) -> str:
+    """Return the address of a template in the customer's bucket."""
+    region = model.account.region
+    host = name_service("s3", region) if region else "s3.amazonaws.com"
+    return f"https://{name_bucket(model)}.{host}/{TEMPLATE}"
+
+
+def name_bucket(model: StackModel) -> str:
+    """Return the name of the bucket that holds a template while it is applied."""
+    return f"{write_prefix(model)}-template".lower().replace("_", "-")
 
 
 def _find_role(name: str) -> tuple[str, ...]:

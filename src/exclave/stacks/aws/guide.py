@@ -2,6 +2,7 @@
 
 import shlex
 from collections.abc import Iterator
+from dataclasses import dataclass
 from urllib.parse import urlencode
 
 from exclave.stacks.aws.cloudformation.template import (
@@ -9,7 +10,12 @@ from exclave.stacks.aws.cloudformation.template import (
     build_template,
     write_template,
 )
-from exclave.stacks.aws.commands import PARAMETERS, TEMPLATE, StackCommands
+from exclave.stacks.aws.commands import (
+    PARAMETERS,
+    TEMPLATE,
+    StackCommands,
+    build_upload_url,
+)
 from exclave.stacks.aws.nested import plan_nested
 from exclave.stacks.aws.parameters import list_parameters
 from exclave.stacks.base import Guide, Link, StackAddress, Step
@@ -39,7 +45,11 @@ def write_guide(
         ),
         steps=(
             *_list_fetching(model, address),
-            *([_update(model, before)] if before is not None else _list_creation(model)),
+            *(
+                [_update(model, before, address)]
+                if before is not None
+                else _list_creation(model, address)
+            ),
             *_list_switches(before or model),
             *_list_removal(model),
         ),
@@ -78,11 +88,37 @@ def _list_fetching(model: StackModel, address: StackAddress | None) -> Iterator[
     )
 
 
-def _list_creation(model: StackModel) -> Iterator[Step]:
+@dataclass(frozen=True, slots=True)
+class _TemplatePlace:
+    """Where CloudFormation reads the template, and what makes and removes that place."""
+
+    url: str = ""
+    before: tuple[str, ...] = ()
+    after: tuple[str, ...] = ()
+
+
+def _find_template(model: StackModel, address: StackAddress | None) -> _TemplatePlace:
+    """Return where the template is: sent along if it is small, else in a bucket."""
+    if address is not None and address.template_url:
+        return _TemplatePlace(address.template_url)
+    if len(write_template(build_template(model)).encode()) <= BODY_BYTES:
+        return _TemplatePlace()
     commands = StackCommands(model)
-    is_small = len(write_template(build_template(model)).encode()) <= BODY_BYTES
-    create = (commands.create(),) if is_small else commands.create_through_bucket()
-    yield Step("Create the stack", _PREPARE, (*create, commands.wait("create")))
+    return _TemplatePlace(build_upload_url(model), commands.upload(), (commands.remove_upload(),))
+
+
+def _list_creation(model: StackModel, address: StackAddress | None) -> Iterator[Step]:
+    place = _find_template(model, address)
+    commands = StackCommands(model, place.url)
+    if address is not None and address.template_url:
+        yield Step(
+            "Create the stack in the console",
+            "Sign in to the account first. The form shows all parameters; fill in those that are"
+            " empty, and create the stack. Or use the commands of the next step.",
+            links=(write_console_link(model, address.template_url),),
+        )
+    lines = (*place.before, commands.create(), commands.wait("create"), *place.after)
+    yield Step("Create the stack", _PREPARE, lines)
     yield Step(
         "Or apply the Terraform module",
         "Call the module in `terraform` from a configuration of yours, which names the provider,"
@@ -91,11 +127,12 @@ def _list_creation(model: StackModel) -> Iterator[Step]:
     )
 
 
-def _update(model: StackModel, before: StackModel) -> Step:
+def _update(model: StackModel, before: StackModel, address: StackAddress | None) -> Step:
     """Return the update from the model that the customer runs, with all their choices kept."""
     if digest_model(model) == digest_model(before):
         return Step("Update the stack", "There is nothing to do: this version runs already.")
-    commands, old, new = StackCommands(model), list_names(before), list_names(model)
+    place, old, new = _find_template(model, address), list_names(before), list_names(model)
+    commands = StackCommands(model, place.url)
     required = {item.name for item in list_parameters(model) if item.default is None}
     fresh = [name for name in new if name not in old and name in required]
     name = f"exclave-{digest_model(model)[:MOST_FRESH]}"
@@ -104,10 +141,12 @@ def _update(model: StackModel, before: StackModel) -> Step:
         "Update the stack",
         f"The change set shows what would change before anything does.{asked}",
         (
+            *place.before,
             commands.create_change_set(name, [item for item in new if item in old], fresh),
             commands.describe_change_set(name),
             commands.execute_change_set(name),
             commands.wait("update"),
+            *place.after,
         ),
     )
 

@@ -2,19 +2,21 @@
 
 import shlex
 from dataclasses import replace
+from urllib.parse import parse_qs, urlsplit
 
 import pytest
 from botocore.session import get_session
 
+from exclave.stacks.aws.commands import TEMPLATE
 from exclave.stacks.aws.guide import list_names, write_console_link
 from exclave.stacks.aws.stack import AwsStack
 from exclave.stacks.base import Guide, StackAddress
 from exclave.stacks.model import AccountPin, SecretModel, StackModel
-from tests.support.aws_stacks import make_model
+from tests.support.aws_stacks import INSTALL, make_model
 from tests.support.aws_variants import VARIANTS
 
 ADDRESS = StackAddress("https://runners.vendor.example", "xcv_1")
-OF_THE_COMMAND_LINE = {"s3": {"mb", "rb"}, "cloudformation": {"deploy", "wait"}}
+OF_THE_COMMAND_LINE = {"s3": {"cp", "mb", "rb"}, "cloudformation": {"wait"}}
 """Commands that are no calls of an API."""
 OF_ALL_COMMANDS = {"region", "query", "output"}
 
@@ -90,8 +92,36 @@ def test_a_template_that_is_too_large_to_be_sent_goes_through_a_bucket() -> None
 
     commands = find_step(write_guide(large), "Create the stack")
 
-    assert commands[0].startswith("aws s3 mb")
-    assert "--s3-bucket" in commands[1]
+    bucket = f"exclave-{INSTALL.replace('_', '-')}-template"
+    assert commands[0].endswith(f"s3://{bucket}")
+    assert commands[1].endswith(f"{TEMPLATE} s3://{bucket}/")
+    url = f"https://{bucket}.s3.eu-west-1.amazonaws.com/{TEMPLATE}"
+    assert f"--template-url {url}" in commands[2]
+    assert commands[-1].endswith("--force")
+
+
+def test_an_update_to_a_large_template_goes_through_a_bucket_too() -> None:
+    commands = find_step(write_guide(VARIANTS["large"], make_model()), "Update the stack")
+
+    assert "s3 cp" in commands[1]
+    assert "--template-url" in commands[2]
+
+
+def test_a_published_template_is_one_link_and_is_not_sent_along() -> None:
+    url = "https://templates.s3.eu-west-1.amazonaws.com/stacks/abc.json"
+    guide = AwsStack().write_guide(VARIANTS["large"], replace(ADDRESS, template_url=url))
+
+    (link,) = next(step.links for step in guide.steps if step.links)
+    facts = parse_qs(urlsplit(link.url).fragment.partition("?")[2])
+    assert facts["templateURL"] == [url]
+    assert facts["stackName"] == [VARIANTS["large"].stack_name]
+    assert f"--template-url {url}" in find_step(guide, "Create the stack")[0]
+
+
+def test_nothing_is_linked_where_the_template_is_published_nowhere() -> None:
+    guide = write_guide(make_model())
+
+    assert [step.links for step in guide.steps if step.links] == []
 
 
 def test_a_link_carries_the_code_only_where_the_account_is_not_known() -> None:
