@@ -79,6 +79,6 @@ async def test_a_namespace_with_something_of_others_stays(cluster: Cluster) -> N
             name, uid, until=clock.monotonic() + PATIENCE_S
         )
 
-    assert stays == f"the namespace `{name}` stays, because of ConfigMap {name}/theirs in it"
+    assert stays == f"the namespace `{name}` stays, because of ConfigMap/{name}/theirs in it"
     assert cluster.exists(path)
     cluster.api.delete(path)
