@@ -1,132 +1,51 @@
 # ruff: noqa: INP001 - a program beside the pages it writes, not a package
-"""Generates the page about the Stack of AWS from the model of one with a role of each kind.
+"""Generates the pages about the Stacks of clouds from the model of one with a role of each kind.
 
-`python docs/generate_stacks.py` writes it; a test compares it with what is committed.
+`python -m docs.generate_stacks` writes them; a test compares them with what is committed.
 """
 
-import json
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Final
 
-from exclave.domain.stacks import Cloud, RoleKind
-from exclave.stacks.aws.cloudformation.template import build_template
-from exclave.stacks.aws.parameters import StackParameter, list_parameters
-from exclave.stacks.base import SigningKey
-from exclave.stacks.model import (
-    AccountPin,
-    InputModel,
-    ProgramPins,
-    RoleModel,
-    SecretModel,
-    StackModel,
-)
+from docs.stack_pages import aws
 
-PAGE = Path(__file__).parent / "reference" / "stack-aws.md"
-TEXT = Path(__file__).parent / "stack-aws.txt"
-"""The words between the tables."""
-NOTE = (
-    "<!-- Written by `python docs/generate_stacks.py` from docs/stack-aws.txt and the code."
-    " Change those, then run it again. -->\n"
-)
-INSTALL = "INSTALL"
-ROLES = tuple(
-    RoleModel(kind.value, kind, f"{INSTALL}-{kind}", kind.value, enabled=kind != "break_glass")
-    for kind in RoleKind
-)  # fmt: skip
-MODEL = StackModel(
-    install_id=INSTALL,
-    install="acme",
-    org_id="org",
-    app="shop",
-    cloud=Cloud.AWS,
-    account=AccountPin("eu-west-1"),
-    stack_name="acme-shop",
-    description="",
-    runner_url="https://runners.vendor.example",
-    keys=(SigningKey("k1", "A" * 43),),
-    program=ProgramPins("0.0.0", "0" * 64, "0" * 64),
-    roles=ROLES,
-    secrets=(SecretModel("password", required=True),),
-    inputs=(InputModel("domain"),),
-    wanted_outputs=("registry",),
-)
-PURPOSE = {
-    "AWS::AutoScaling::AutoScalingGroup": "keeps one machine running, none while stopped",
-    "AWS::EC2::EIP": "the address from which the machine and the app reach the internet",
-    "AWS::EC2::InternetGateway": "the way out of the new VPC",
-    "AWS::EC2::LaunchTemplate": "the machine: Ubuntu 24.04, encrypted disk, no SSH key",
-    "AWS::EC2::NatGateway": "lets private subnets reach out, and nothing in",
-    "AWS::EC2::Route": "ways out of public and private subnets",
-    "AWS::EC2::RouteTable": "one for public and one for private subnets",
-    "AWS::EC2::SecurityGroup": "nothing comes in; out go HTTPS and all within the VPC",
-    "AWS::EC2::Subnet": "public and private ones in up to three zones, and the runner's own",
-    "AWS::EC2::SubnetRouteTableAssociation": "ties each subnet to its routes",
-    "AWS::EC2::VPC": "the network, if you name none of yours",
-    "AWS::EC2::VPCEndpoint": "keeps traffic to S3 off the NAT gateway",
-    "AWS::EC2::VPCGatewayAttachment": "ties the internet gateway to the VPC",
-    "AWS::ECR::Repository": "copies of the app's images; only for apps that read it",
-    "AWS::IAM::InstanceProfile": "gives the machine the runner's role",
-    "AWS::IAM::ManagedPolicy": "the guard below; boundaries and large policies of the app",
-    "AWS::IAM::Role": "the runner's own role, and those of the app that jobs run with",
-    "AWS::Logs::LogGroup": "the runner's log; it stays in your account",
-    "AWS::SecretsManager::Secret": "secrets and sensitive inputs, the document, the seal",
-}
+DOCS: Final = Path(__file__).parent
+PAGES: Final[Mapping[str, Callable[[], Mapping[str, Iterable[str]]]]] = {"aws": aws.list_tables}
+"""What lists the tables of each cloud; the words between them are in `stack_pages/<cloud>.txt`."""
 
 
-def write_aws_stack() -> str:
-    """Return the page."""
-    template: Any = build_template(MODEL)
-    resources = template["Resources"]
-    own = resources["RunnerRole"]["Properties"]["Policies"][0]
-    guard = resources["Guard"]["Properties"]
-    tables = {
-        "RESOURCES": _write_resources(resources),
-        "RUNNER": _write_statements(own),
-        "GUARD": _write_statements(guard),
-        "PARAMETERS": map(_write_parameter, list_parameters(MODEL)),
-    }
-    text = TEXT.read_text(encoding="utf-8")
-    for name, lines in tables.items():
+def find_page(cloud: str) -> Path:
+    """Return where the page about a cloud is."""
+    return DOCS / "reference" / f"stack-{cloud}.md"
+
+
+def write_page(cloud: str) -> str:
+    """Return the text of the page about a cloud."""
+    text = (DOCS / "stack_pages" / f"{cloud}.txt").read_text(encoding="utf-8")
+    for name, lines in PAGES[cloud]().items():
         text = text.replace(f"{{{name}}}", "\n".join(lines))
-    return NOTE + text
-
-
-def _write_resources(resources: Mapping[str, Any]) -> Iterator[str]:
-    types = [body["Type"] for body in resources.values()]
-    for name in sorted(set(types)):
-        yield f"| `{name}` | {types.count(name)} | {PURPOSE[name]} |"
-
-
-def _write_statements(policy: Mapping[str, Any]) -> Iterator[str]:
-    for entry in policy["PolicyDocument"]["Statement"]:
-        condition, statement = entry.get("Fn::If", ("", entry))[:2]
-        actions = statement["Action"]
-        listed = [actions] if isinstance(actions, str) else actions
-        texts = ", ".join(f"`{action}`" for action in listed)
-        yield f"| `{statement['Sid']}` | {texts} | {f'`{condition}`' if condition else ''} |"
-
-
-def _write_parameter(parameter: StackParameter) -> str:
-    default = "required" if parameter.default is None else _write_code(parameter.default)
-    about = parameter.about or parameter.label
-    return f"| `{parameter.name}` | `{parameter.variable}` | {default} | {about} |"
-
-
-def _write_code(text: str) -> str:
-    return f"`{json.dumps(text)[1:-1]}`" if text else ""
+    return (
+        f"<!-- Written by `python -m docs.generate_stacks` from docs/stack_pages/{cloud}.txt and"
+        f" the code. Change those, then run it again. -->\n{text}"
+    )
 
 
 def main(argv: Iterable[str]) -> int:
-    """Write the page; with `--check`, only report whether it is out of date."""
-    page = write_aws_stack()
-    if PAGE.exists() and PAGE.read_text(encoding="utf-8") == page:
-        return 0
-    if "--check" not in argv:
-        PAGE.write_text(page, encoding="utf-8")
-    sys.stderr.write(f"{'out of date' if '--check' in argv else 'written'}: {PAGE.name}\n")
-    return 1 if "--check" in argv else 0
+    """Write the pages; with `--check`, only report which ones are out of date."""
+    is_check = "--check" in argv
+    old = [cloud for cloud in PAGES if not _is_current(cloud)]
+    for cloud in old:
+        if not is_check:
+            find_page(cloud).write_text(write_page(cloud), encoding="utf-8")
+        sys.stderr.write(f"{'out of date' if is_check else 'written'}: {find_page(cloud).name}\n")
+    return 1 if old and is_check else 0
+
+
+def _is_current(cloud: str) -> bool:
+    page = find_page(cloud)
+    return page.exists() and page.read_text(encoding="utf-8") == write_page(cloud)
 
 
 if __name__ == "__main__":
