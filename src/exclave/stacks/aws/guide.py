@@ -28,6 +28,9 @@ _PREPARE = (
     f"Write your values into {PARAMETERS}: it lists the parameters without a default."
     " Add others of the template if you want to choose them too."
 )
+_NO_VALUES = (
+    f"All parameters have defaults. If you want to choose others, add them to {PARAMETERS}."
+)
 _STOP = (
     "The machine is stopped, and every role loses all rights at once, sessions of running jobs"
     " included. Everything that the app made stays."
@@ -118,7 +121,8 @@ def _list_creation(model: StackModel, address: StackAddress | None) -> Iterator[
             links=(write_console_link(model, address.template_url),),
         )
     lines = (*place.before, commands.create(), commands.wait("create"), *place.after)
-    yield Step("Create the stack", _PREPARE, lines)
+    asks = any(item.default is None for item in list_parameters(model))
+    yield Step("Create the stack", _PREPARE if asks else _NO_VALUES, lines)
     yield Step(
         "Or apply the Terraform module",
         "Call the module in `terraform` from a configuration of yours, which names the provider,"
@@ -155,10 +159,13 @@ def _list_switches(running: StackModel) -> Iterator[Step]:
     commands = StackCommands(running)
     kept = [name for name in list_names(running) if name != "RunnerEnabled"]
     yield Step("Stop everything", _STOP, (commands.switch(kept, enabled=False),))
+    simulated = commands.simulate_roles()
     yield Step(
         "Verify that it is stopped",
-        "The first command prints nothing, the others print `explicitDeny`.",
-        (commands.list_machines(), *commands.simulate_roles()),
+        "The first command prints nothing, the others print `explicitDeny`."
+        if simulated
+        else "The command prints nothing.",
+        (commands.list_machines(), *simulated),
     )
     yield Step("Start again", commands=(commands.switch(kept, enabled=True),))
 

@@ -112,8 +112,10 @@ def _find_host(address: str) -> str:
 
 
 def _find_repository(repository: str) -> str:
-    """Return the host of a repository; a short name is one of GitHub."""
+    """Return the host of a repository; a short name is one of GitHub, a path is the app's own."""
     address = repository.removeprefix("git::")
+    if address.startswith((".", "/")):
+        return ""
     if _REPOSITORY.fullmatch(address) and "." not in address.partition("/")[0]:
         return "github.com"
     if "://" not in address and "@" in address:  # git@host:owner/name

@@ -130,7 +130,8 @@ def _list_rights(role: RoleReport) -> Iterator[str]:
         yield _EVERYTHING
     elif rights.services:
         names = [write_code(service.name) for service in rights.services]
-        yield f"It may act in {len(names)} services: {_shorten(names)}."
+        services = "1 service" if len(names) == 1 else f"{len(names)} services"
+        yield f"It may act in {services}: {_shorten(names)}."
     elif not rights.named:
         yield "It may do nothing."
     if role.has_boundary:

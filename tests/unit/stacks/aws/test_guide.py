@@ -65,6 +65,15 @@ def test_a_stop_changes_one_parameter_and_keeps_all_others() -> None:
     assert "--use-previous-template" in words
 
 
+def test_a_stack_that_asks_nothing_says_so_and_promises_no_further_output() -> None:
+    guide = write_guide(make_model(roles=(), secrets=(), inputs=()))
+
+    texts = {step.title: step.text for step in guide.steps}
+    assert texts["Create the stack"].startswith("All parameters have defaults.")
+    assert texts["Verify that it is stopped"] == "The command prints nothing."
+    assert len(find_step(guide, "Verify that it is stopped")) == 1
+
+
 def test_an_update_keeps_old_choices_and_asks_for_new_values_only() -> None:
     before = make_model()
     after = replace(before, secrets=(*before.secrets, SecretModel("license", required=True)))

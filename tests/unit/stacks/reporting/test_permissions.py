@@ -106,6 +106,15 @@ def test_counts_are_by_service_and_level() -> None:
     assert (rights.widening, rights.notes, rights.is_everything) == ((), (), False)
 
 
+def test_the_page_says_in_how_many_services_a_role_acts() -> None:
+    report = build_report(make_model(make_role(allow("sqs:*")), make_role(allow("s3:*", "sqs:*"))))
+
+    page = write_markdown(report)
+
+    assert "It may act in 1 service: `sqs`." in page
+    assert "It may act in 2 services: `s3`, `sqs`." in page
+
+
 def test_a_boundary_takes_away_what_it_does_not_have() -> None:
     boundary = allow("s3:*").document
 
@@ -265,6 +274,8 @@ def test_destinations_come_from_the_config() -> None:
         {"name": "once", "type": "job", "image_url": "nginx"},
         {"name": "late", "type": "job", "image_url": "{{.nuon.x}}/web"},
         {"name": "git", "type": "helm_chart", "public_repo": {"repo": "git@git.example:a/b.git"}},
+        {"name": "own", "type": "helm_chart", "public_repo": {"repo": ".", "directory": "charts"}},
+        {"name": "sub", "type": "helm_chart", "public_repo": {"repo": "./charts"}},
     ]
 
     found = build_report(make_model(nested=()), definitions).destinations
