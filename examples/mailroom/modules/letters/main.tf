@@ -23,5 +23,16 @@ resource "aws_sqs_queue" "letters" {
   })
 }
 
-output "url" { value = aws_sqs_queue.letters.url }
-output "arn" { value = aws_sqs_queue.letters.arn }
+resource "aws_dynamodb_table" "delivered" {
+  name         = "${var.name}-delivered"
+  billing_mode = "PAY_PER_REQUEST"
+  hash_key     = "letter"
+
+  attribute {
+    name = "letter"
+    type = "S"
+  }
+}
+
+output "queue_url" { value = aws_sqs_queue.letters.url }
+output "table" { value = aws_dynamodb_table.delivered.name }
