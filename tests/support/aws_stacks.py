@@ -18,7 +18,6 @@ from exclave.stacks.model import (
     SecretModel,
     StackModel,
 )
-from tests.support.cloudformation import Resolver
 from tests.support.emulated_aws.server import ACCOUNT, REGION, EmulatedAws
 
 INSTALL = "ins_01jd0000000000000000000000"
@@ -139,9 +138,15 @@ class AppliedTemplate:
 
     def _apply(self, operation: str) -> None:
         client = self.aws.connect("cloudformation")
-        template = Resolver(self.template, self.values).resolve()
-        body = {"TemplateBody": json.dumps(template), "Capabilities": ["CAPABILITY_NAMED_IAM"]}
-        getattr(client, operation)(StackName=self.name, **body)
+        getattr(client, operation)(
+            StackName=self.name,
+            TemplateBody=json.dumps(self.template, separators=(",", ":")),
+            Parameters=[
+                {"ParameterKey": name, "ParameterValue": value}
+                for name, value in self.values.items()
+            ],
+            Capabilities=["CAPABILITY_NAMED_IAM"],
+        )
         while (stack := self._describe(client))["StackStatus"].endswith("IN_PROGRESS"):
             time.sleep(0.05)
         assert stack["StackStatus"].endswith("E_COMPLETE"), stack

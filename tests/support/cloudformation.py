@@ -37,7 +37,7 @@ class Resolver:
         }
         outputs = {
             name: {key: self.walk(value) for key, value in body.items() if key != "Condition"}
-            for name, body in self.template["Outputs"].items()
+            for name, body in self.template.get("Outputs", {}).items()
             if self._exists(body)
         }
         return {
@@ -106,7 +106,7 @@ class Resolver:
         return {"Fn::Sub": [text, self.walk(variables)]} if variables else {"Fn::Sub": text}
 
     def _read_parameters(self, values: Mapping[str, str]) -> dict[str, Any]:
-        declared = self.template["Parameters"]
+        declared = self.template.get("Parameters", {})
         unknown = set(values) - set(declared)
         if unknown:
             raise TemplateRefused(f"Parameters {sorted(unknown)} do not exist in the template")

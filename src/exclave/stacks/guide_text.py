@@ -33,7 +33,7 @@ def _write_parts(model: StackModel, guide: Guide, *, preview: bool) -> Iterator[
 
 
 def _write_step(step: Step) -> Iterator[str]:
-    yield f"## {step.title}\n"
+    yield f"## {write_text(step.title)}\n"
     if step.text:
         yield f"{step.text}\n"
     for link in step.links:

@@ -1,7 +1,7 @@
 """Commands of the AWS command line that a customer pastes, from argv that is data."""
 
 import shlex
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from exclave.base.aws_regions import name_service
@@ -15,17 +15,22 @@ _RIGHTS = ("--capabilities", "CAPABILITY_NAMED_IAM")
 
 @dataclass(frozen=True, slots=True)
 class Inner:
-    """A command whose output becomes one argument."""
+    """A command whose output becomes one argument, the end of one, or several."""
 
     argv: tuple[str, ...]
+    before: str = ""
+    """What the argument begins with; it has no character that a shell reads in double quotes."""
+    is_list: bool = False
+
+    def write(self) -> str:
+        """Return it for a shell."""
+        command = f"{self.before}$({shlex.join(self.argv)})"
+        return command if self.is_list else f'"{command}"'
 
 
 def write_command(argv: Sequence[str | Inner]) -> str:
     """Return a command as a line for a shell."""
-    return " ".join(
-        f'"$({shlex.join(word.argv)})"' if isinstance(word, Inner) else shlex.quote(word)
-        for word in argv
-    )
+    return " ".join(word.write() if isinstance(word, Inner) else shlex.quote(word) for word in argv)
 
 
 class StackCommands:
@@ -71,6 +76,13 @@ class StackCommands:
             *self.template, *_RIGHTS, *_write_values(kept, fresh),
         )  # fmt: skip
 
+    def wait_for_change_set(self, name: str) -> str:
+        """Wait until the changes are known."""
+        return self._call(
+            "cloudformation", "wait", "change-set-create-complete", *self.stack,
+            "--change-set-name", name,
+        )  # fmt: skip
+
     def describe_change_set(self, name: str) -> str:
         """Print the changes in a change set."""
         query = "Changes[].ResourceChange.[Action,LogicalResourceId,Replacement]"
@@ -84,12 +96,15 @@ class StackCommands:
         names = ("--change-set-name", name)
         return self._call("cloudformation", "execute-change-set", *self.stack, *names)
 
-    def switch(self, kept: Iterable[str], *, enabled: bool) -> str:
-        """Throw the kill switch, or take it back; everything else stays."""
-        value = f"ParameterKey=RunnerEnabled,ParameterValue={str(enabled).lower()}"
+    def change(self, values: Mapping[str, str | Inner]) -> str:
+        """Return the update that sets some parameters; everything else stays.
+
+        What else there is, the running stack is asked, so that the command fits any version of it.
+        """
         return self._call(
             "cloudformation", "update-stack", *self.stack, "--use-previous-template", *_RIGHTS,
-            *_write_values(kept, (), value),
+            "--parameters", *(_write_value(name, value) for name, value in values.items()),
+            self._list_others(values),
         )  # fmt: skip
 
     def delete(self) -> str:
@@ -120,8 +135,9 @@ class StackCommands:
         return tuple(
             write_command(
                 (
-                    *("aws", "iam", "simulate-principal-policy", "--policy-source-arn"),
-                    Inner(_find_role(write_role_name(role))),
+                    *("aws", "iam", "simulate-principal-policy", *self.region),
+                    "--policy-source-arn",
+                    Inner(self._find_role(write_role_name(role))),
                     *("--action-names", "ec2:DescribeInstances", "s3:ListAllMyBuckets"),
                     *("--query", "EvaluationResults[].EvalDecision", "--output", "text"),
                 )
@@ -139,13 +155,35 @@ class StackCommands:
         )  # fmt: skip
 
     def list_roles(self) -> str:
-        """Print the roles in the account that begin like those of this install."""
-        names = (write_prefix(self.model), self.model.install_id)
-        checks = " || ".join(f"starts_with(RoleName, '{name}')" for name in names)
-        query = ("--query", f"Roles[?{checks}].RoleName", "--output", "text")
-        return write_command(("aws", "iam", "list-roles", *query))
+        """Print the roles in the account that are named like those of this install."""
+        starts = (write_prefix(self.model), self.model.install_id)
+        names = (write_role_name(role) for role in self.model.roles)
+        checks = (
+            *(f'starts_with(RoleName, `"{start}"`)' for start in starts),
+            *(f'RoleName==`"{name}"`' for name in names if not name.startswith(starts)),
+        )
+        query = ("--query", f"Roles[?{' || '.join(checks)}].RoleName", "--output", "text")
+        return self._call("iam", "list-roles", *query)
 
-    def _call(self, service: str, operation: str, *words: str) -> str:
+    def _find_role(self, name: str) -> tuple[str, ...]:
+        """Return the command that prints the ARN of a role.
+
+        It has the region since each partition of AWS has roles of its own.
+        """
+        return (
+            *("aws", "iam", "get-role", *self.region, "--role-name", name),
+            *("--query", "Role.Arn", "--output", "text"),
+        )
+
+    def _list_others(self, names: Iterable[str]) -> Inner:
+        """Return the values that keep all other parameters of the stack as they are."""
+        others = " && ".join(f'ParameterKey!=`"{name}"`' for name in names)
+        value = 'join(`""`, [`"ParameterKey="`, ParameterKey, `",UsePreviousValue=true"`])'
+        query = ("--query", f"Stacks[0].Parameters[?{others}].{value}", "--output", "text")
+        find = ("aws", "cloudformation", "describe-stacks", *self.region, *self.stack, *query)
+        return Inner(find, is_list=True)
+
+    def _call(self, service: str, operation: str, *words: str | Inner) -> str:
         return write_command(("aws", service, operation, *self.region, *words))
 
 
@@ -161,16 +199,13 @@ def name_bucket(model: StackModel) -> str:
     return f"{write_prefix(model)}-template".lower().replace("_", "-")
 
 
-def _find_role(name: str) -> tuple[str, ...]:
-    return (
-        *("aws", "iam", "get-role", "--role-name", name),
-        *("--query", "Role.Arn", "--output", "text"),
-    )
+def _write_value(name: str, value: str | Inner) -> str | Inner:
+    start = f"ParameterKey={name},ParameterValue="
+    return Inner(value.argv, start) if isinstance(value, Inner) else start + value
 
 
-def _write_values(kept: Iterable[str], fresh: Iterable[str], *more: str) -> tuple[str, ...]:
+def _write_values(kept: Iterable[str], fresh: Iterable[str]) -> tuple[str, ...]:
     values = (
-        *more,
         *(f"ParameterKey={name},UsePreviousValue=true" for name in kept),
         *(f"ParameterKey={name},ParameterValue=" for name in fresh),
     )

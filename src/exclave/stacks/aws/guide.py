@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from urllib.parse import urlencode
 
+from exclave.domain.stacks import RoleKind
 from exclave.stacks.aws.cloudformation.template import (
     BODY_BYTES,
     build_template,
@@ -13,17 +14,24 @@ from exclave.stacks.aws.cloudformation.template import (
 from exclave.stacks.aws.commands import (
     PARAMETERS,
     TEMPLATE,
+    Inner,
     StackCommands,
     build_upload_url,
 )
 from exclave.stacks.aws.nested import plan_nested
-from exclave.stacks.aws.parameters import list_parameters
+from exclave.stacks.aws.parameters import BREAK_GLASS_END, PAST, SWITCH, list_parameters
+from exclave.stacks.aws.resources import name_switch
 from exclave.stacks.base import Guide, Link, StackAddress, Step
 from exclave.stacks.digest import digest_model
 from exclave.stacks.model import StackModel
 
 MOST_FRESH = 8
 """How many characters of the digest name a change set."""
+_BREAK_GLASS = (
+    "It works until the time in the command, in four hours. On macOS write"
+    " `date -u -v+4H +%Y-%m-%dT%H:%M:%SZ` there."
+)
+_IN_FOUR_HOURS = Inner(("date", "-u", "-d", "+4 hours", "+%Y-%m-%dT%H:%M:%SZ"))
 _PREPARE = (
     f"Write your values into {PARAMETERS}: it lists the parameters without a default."
     " Add others of the template if you want to choose them too."
@@ -54,6 +62,7 @@ def write_guide(
                 else _list_creation(model, address)
             ),
             *_list_switches(before or model),
+            *_list_break_glass(before or model),
             *_list_removal(model),
         ),
     )
@@ -147,6 +156,7 @@ def _update(model: StackModel, before: StackModel, address: StackAddress | None)
         (
             *place.before,
             commands.create_change_set(name, [item for item in new if item in old], fresh),
+            commands.wait_for_change_set(name),
             commands.describe_change_set(name),
             commands.execute_change_set(name),
             commands.wait("update"),
@@ -157,8 +167,8 @@ def _update(model: StackModel, before: StackModel, address: StackAddress | None)
 
 def _list_switches(running: StackModel) -> Iterator[Step]:
     commands = StackCommands(running)
-    kept = [name for name in list_names(running) if name != "RunnerEnabled"]
-    yield Step("Stop everything", _STOP, (commands.switch(kept, enabled=False),))
+    stop, start = (commands.change({SWITCH: value}) for value in ("false", "true"))
+    yield Step("Stop everything", _STOP, (stop, commands.wait("update")))
     simulated = commands.simulate_roles()
     yield Step(
         "Verify that it is stopped",
@@ -167,7 +177,28 @@ def _list_switches(running: StackModel) -> Iterator[Step]:
         else "The command prints nothing.",
         (commands.list_machines(), *simulated),
     )
-    yield Step("Start again", commands=(commands.switch(kept, enabled=True),))
+    yield Step("Start again", commands=(start, commands.wait("update")))
+
+
+def _list_break_glass(running: StackModel) -> Iterator[Step]:
+    roles = running.list_roles(RoleKind.BREAK_GLASS)
+    if not roles:
+        return
+    commands = StackCommands(running)
+    switches = [name_switch(role) for role in roles]
+    for role, switch in zip(roles, switches, strict=True):
+        values: dict[str, str | Inner] = {switch: "true", BREAK_GLASS_END: _IN_FOUR_HOURS}
+        yield Step(
+            f"Switch on the break-glass role {role.title or role.name}",
+            _BREAK_GLASS,
+            (commands.change(values), commands.wait("update")),
+        )
+    off: dict[str, str | Inner] = {**dict.fromkeys(switches, "false"), BREAK_GLASS_END: PAST}
+    yield Step(
+        "End break-glass",
+        "Without this, nobody can take the roles on after that time, but they stay in the account.",
+        (commands.change(off), commands.wait("update")),
+    )
 
 
 def _list_removal(model: StackModel) -> Iterator[Step]:
@@ -181,6 +212,7 @@ def _list_removal(model: StackModel) -> Iterator[Step]:
     )
     yield Step(
         "Verify that nothing is left",
-        "The first command prints the seal until that is deleted; the second one nothing.",
+        "The first command prints the seal until that is deleted, and machines for an hour after"
+        " their end; the second one nothing.",
         (commands.list_tagged(), commands.list_roles()),
     )

@@ -12,6 +12,8 @@ from exclave.stacks.model import InputModel, RoleModel, SecretModel, StackModel
 from exclave.stacks.naming import write_camel, write_snake
 
 USUAL_MACHINE = "t3.medium"
+SWITCH = "RunnerEnabled"
+BREAK_GLASS_END = "BreakGlassUntil"
 PAST = "2000-01-01T00:00:00Z"
 LOG_DAYS = ("1", "3", "7", "14", "30", "60", "90", "180", "365", "731", "1827", "3653")
 DESCRIPTION = 400
@@ -73,7 +75,7 @@ def list_parameters(model: StackModel) -> tuple[StackParameter, ...]:
 def _list_runner_parameters(model: StackModel) -> Iterator[StackParameter]:
     group, machine = Group.RUNNER, model.instance_type or USUAL_MACHINE
     yield StackParameter(
-        name="RunnerEnabled", group=group, label="Runner enabled", default="true",
+        name=SWITCH, group=group, label="Runner enabled", default="true",
         kind=ParameterKind.FLAG,
         about="The kill switch: false stops the runner and takes all rights away, at once",
     )  # fmt: skip
@@ -170,7 +172,7 @@ def _list_role_parameters(model: StackModel) -> Iterator[StackParameter]:
     )  # fmt: skip
     if model.list_roles(RoleKind.BREAK_GLASS):
         yield StackParameter(
-            name="BreakGlassUntil", group=group, label="End of break-glass", default=PAST,
+            name=BREAK_GLASS_END, group=group, label="End of break-glass", default=PAST,
             pattern=r"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}Z$",
             about="UTC: break-glass roles work until then, and only if they are switched on",
         )  # fmt: skip

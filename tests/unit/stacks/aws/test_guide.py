@@ -8,7 +8,7 @@ import pytest
 from botocore.session import get_session
 
 from exclave.stacks.aws.commands import TEMPLATE
-from exclave.stacks.aws.guide import list_names, write_console_link
+from exclave.stacks.aws.guide import write_console_link
 from exclave.stacks.aws.stack import AwsStack
 from exclave.stacks.base import Guide, StackAddress
 from exclave.stacks.model import AccountPin, SecretModel, StackModel
@@ -52,17 +52,50 @@ def test_every_command_is_one_that_the_aws_command_line_has(variant: str) -> Non
                 assert option.replace("-", "") in known, f"{words[2]} has no --{option}"
 
 
-def test_a_stop_changes_one_parameter_and_keeps_all_others() -> None:
-    model = make_model()
-
-    (command,) = find_step(write_guide(model), "Stop everything")
+def test_a_stop_changes_one_parameter_and_keeps_those_that_the_stack_has() -> None:
+    command, wait = find_step(write_guide(make_model()), "Stop everything")
 
     words = shlex.split(command)
     values = [word for word in words if word.startswith("ParameterKey=")]
-    assert values[0] == "ParameterKey=RunnerEnabled,ParameterValue=false"
-    kept = [f"ParameterKey={name},UsePreviousValue=true" for name in list_names(model)]
-    assert values[1:] == kept[1:]
+    assert values == ["ParameterKey=RunnerEnabled,ParameterValue=false"]
+    assert 'Parameters[?ParameterKey!=`"RunnerEnabled"`]' in command
     assert "--use-previous-template" in words
+    assert "stack-update-complete" in wait
+
+
+def test_a_change_set_is_executed_only_when_it_is_known() -> None:
+    before = make_model()
+    after = replace(before, secrets=(*before.secrets, SecretModel("license")))
+
+    commands = find_step(write_guide(after, before), "Update the stack")
+
+    words = [shlex.split(command)[2:6] for command in commands]
+    assert [each[0] for each in words] == [
+        "create-change-set", "wait", "describe-change-set", "execute-change-set", "wait",
+    ]  # fmt: skip
+    assert "change-set-create-complete" in words[1]
+
+
+def test_break_glass_ends_by_itself_and_on_request() -> None:
+    guide = write_guide(make_model())
+
+    begin, _ = find_step(guide, "Switch on the break-glass role Emergency")
+    end, _ = find_step(guide, "End break-glass")
+
+    assert "ParameterKey=EnableBreakGlassAdminRole,ParameterValue=true" in begin
+    assert '"ParameterKey=BreakGlassUntil,ParameterValue=$(date -u -d' in begin
+    assert "ParameterKey=EnableBreakGlassAdminRole,ParameterValue=false" in end
+    assert "ParameterKey=BreakGlassUntil,ParameterValue=2000-01-01T00:00:00Z" in end
+
+
+def test_who_looks_for_what_is_left_looks_for_every_role() -> None:
+    renamed = replace(make_model().roles[0], name="shop-admin")
+
+    (_, command) = find_step(
+        write_guide(make_model(roles=(renamed,))), "Verify that nothing is left"
+    )
+
+    assert 'RoleName==`"shop-admin"`' in command
 
 
 def test_a_stack_that_asks_nothing_says_so_and_promises_no_further_output() -> None:
