@@ -9,6 +9,7 @@ from tests.bench import (
     dispatch_latency,
     idle_runners,
     image_sync,
+    kill_switch,
     kubernetes_deliveries,
     list_installs,
     log_ingest,
@@ -36,6 +37,7 @@ MEASURES: dict[str, Callable[[], Iterator[Measure]]] = {
     "helm_overhead": kubernetes_deliveries.measure_helm,
     "manifest_overhead": kubernetes_deliveries.measure_manifest,
     "image_sync": image_sync.measure,
+    "kill_switch": kill_switch.measure,
     "noisy_neighbour_sqlite": noisy_neighbour.measure_sqlite,
     "noisy_neighbour_postgres": noisy_neighbour.measure_postgres,
 }

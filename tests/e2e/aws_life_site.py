@@ -13,14 +13,17 @@ from typing import Any
 
 import httpx
 
+from exclave.runner.cloud.sigv4 import AwsKeys
 from tests.faults.app_site import AppSite
 from tests.faults.site import UNHURRIED, KillableProcess, clean_env, make_site, wait_until
 from tests.faults.terraform_app import BARE
 from tests.support.aws_emulator import Aws, start_imds
+from tests.support.aws_stacks import AppliedTemplate
 from tests.support.command_line import run_exclave
-from tests.support.emulated_aws.server import EmulatedAws, start_aws
+from tests.support.emulated_aws.server import ACCOUNT, REGION, EmulatedAws, start_aws
 from tests.support.toy_cloud_stack import write_archives
 
+GIVEN = {"DbPasswordSecret": "v4lue-of-the-database", "InstallDomain": 'shop."acme".example'}
 TEMPLATE = "aws.template.json"
 _HURRIED = """
 import runpy
@@ -92,7 +95,7 @@ required = true
 """,
     "base/main.tf": """
 resource "terraform_data" "base" {
-  provisioner "local-exec" { command = "SCRIPT" }
+  provisioner "local-exec" { command = "APPLY" }
 }
 """,
     "actions/whoami.toml": _ACTION,
@@ -107,6 +110,10 @@ class Life:
     app: AppSite
     aws: EmulatedAws
     folder: Path
+    apply: str = ""
+    """What an apply runs; empty for a program that writes who it is in AWS."""
+    keys: AwsKeys | None = None
+    """What the machine that runs got from its metadata server."""
 
     @property
     def trace(self) -> Path:
@@ -121,7 +128,7 @@ class Life:
             "PYTHON": sys.executable,
             '"AWS"': f'"{self.aws.url}"',
             "TRACE": str(self.trace),
-            "SCRIPT": str(script),
+            "APPLY": self.apply or str(script),
         }
         for path, text in _FILES.items():
             file = folder / path
@@ -145,6 +152,19 @@ class Life:
         assert hashlib.sha256(served).hexdigest() == file["sha256"]
         return dict(json.loads(served))
 
+    def create_install(self) -> Any:
+        """Create the install; return what the vendor sees."""
+        words = ("--approve-all", "--region", REGION, "--account", ACCOUNT)
+        return self.run("installs", "create", "shop", "--name", "acme", *words)
+
+    def apply_stack(self) -> AppliedTemplate:
+        """Create the stack in the customer's account, of the template that is served."""
+        files = self.run("installs", "stack", "acme")["files"]
+        template = self.fetch(next(file for file in files if file["name"] == TEMPLATE))
+        stack = AppliedTemplate(self.aws, "customer", template, GIVEN)
+        stack.create()
+        return stack
+
     def read_version(self, install: str) -> Any:
         """Return the newest version of the Stack."""
         return self.run("installs", "stack-versions", install)["items"][0]
@@ -167,18 +187,16 @@ class Life:
         return [(arn.split("/")[1], value) for arn, value in callers]
 
     @contextmanager
-    def start_machine(self) -> Iterator[KillableProcess]:
+    def start_machine(self, *, hurried: bool = True) -> Iterator[KillableProcess]:
         """Start the machine of the Stack's group, with the file that its boot script writes."""
-        machine = find_machine(self.aws)
-        boot = read_boot_facts(self.aws)
+        machine, boot = find_machine(self.aws), read_boot_facts(self.aws)
         role = f"exclave-{boot['install']}-runner"
-        self.aws.check_signatures(on=False)
-        keys = Aws(self.aws.url).assume(role, machine)
-        self.aws.check_signatures(on=True)
+        with self.as_customer():
+            self.keys = keys = Aws(self.aws.url).assume(role, machine)
         file = self.folder / "boot.json"
         file.write_text(json.dumps(boot))
-        words = ["-c", _HURRIED, "runner", "--data", str(self.folder / "machine")]
-        words += ["--boot", str(file)]
+        words = ["-c", _HURRIED] if hurried else ["-m", "exclave"]
+        words += ["runner", "--data", str(self.folder / "machine"), "--boot", str(file)]
         with start_imds(role, keys, machine) as imds:
             settings = {
                 "METADATA_URL": imds.url, "CLOUD_URL": self.aws.url, "LOG_LEVEL": "info",
@@ -201,11 +219,13 @@ class Life:
 
 
 @contextmanager
-def open_life(folder: Path) -> Iterator[Life]:
+def open_life(
+    folder: Path, apply: str = "", timings: Mapping[str, str] = UNHURRIED
+) -> Iterator[Life]:
     """Start an AWS, and a control plane that asks it who machines are."""
     archives = folder / "archives"
     archives.mkdir()
-    site = make_site(folder, timings=UNHURRIED)
+    site = make_site(folder, timings=timings)
     with start_aws() as aws:
         settings = {
             "ATTEST": "aws",
@@ -213,7 +233,7 @@ def open_life(folder: Path) -> Iterator[Life]:
             "BUNDLES": str(write_archives(archives)),
         }
         site.servers[0].env |= {f"EXCLAVE_{name}": value for name, value in settings.items()}
-        life = Life(AppSite(site), aws, folder)
+        life = Life(AppSite(site), aws, folder, apply)
         try:
             life.sync_app()
             yield life

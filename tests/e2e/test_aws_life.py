@@ -5,12 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.aws_life_site import TEMPLATE, Life, open_life, read_boot_facts
-from tests.support.aws_stacks import AppliedTemplate
-from tests.support.emulated_aws.server import ACCOUNT, REGION
-
-GIVEN = {"DbPasswordSecret": "v4lue-of-the-database", "InstallDomain": 'shop."acme".example'}
-CREATE = ("installs", "create", "shop", "--name", "acme", "--approve-all")
+from tests.e2e.aws_life_site import GIVEN, Life, open_life, read_boot_facts
 
 
 @pytest.fixture
@@ -22,14 +17,11 @@ def life(tmp_path: Path) -> Iterator[Life]:
 def test_an_install_lives_from_its_creation_until_the_customer_deletes_the_stack(
     life: Life,
 ) -> None:
-    made = life.run(*CREATE, "--region", REGION, "--account", ACCOUNT)
+    made = life.create_install()
     install = made["id"]
-    created = life.run("installs", "stack", "acme")
-    file = next(file for file in created["files"] if file["name"] == TEMPLATE)
     before = life.read_version("acme")["state"]
 
-    stack = AppliedTemplate(life.aws, "customer", life.fetch(file), GIVEN)
-    stack.create()
+    stack = life.apply_stack()
     boot = read_boot_facts(life.aws)
     with life.start_machine():
         version = life.wait_for_state(install, "active")
