@@ -35,7 +35,7 @@ from exclave.wire import stacks as wire
 
 VIEW = "xcv"
 """The prefix of the codes of links."""
-_VIEW_DAYS = 90
+VIEW_DAYS = 90
 MOST_VIEWS = 20
 """Links of an install that work at a time; a new one revokes the oldest."""
 _MOST_VERSIONS = 50
@@ -202,7 +202,7 @@ def _add_view(tx: Tx, deps: Deps, user: User, install: InstallId, code: str) -> 
         install_id=install,
         created_by=user.name,
         created_at=tx.now,
-        expires_at=tx.now + timedelta(days=_VIEW_DAYS),
+        expires_at=tx.now + timedelta(days=VIEW_DAYS),
     )
     for old in stack_views.list_open_views(tx, user.org, install)[: -(MOST_VIEWS - 1)]:
         stack_views.revoke_view(tx, user.org, install, old.id)

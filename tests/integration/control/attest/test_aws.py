@@ -6,6 +6,7 @@ from dataclasses import replace
 from datetime import timedelta
 
 import pytest
+from pydantic import ValidationError
 
 from exclave.base.secrets import Secret
 from exclave.control.attest.aws import AwsAttestor
@@ -306,3 +307,15 @@ async def test_the_operators_proxy_is_used(keys: Keys, clock: WallClock) -> None
 async def test_evidence_of_another_cloud_is_none_of_aws(attestor: AwsAttestor) -> None:
     with pytest.raises(EvidenceRefused):
         await attestor.verify(make_claim(), GcpEvidence(cloud="gcp", token="a.b.c"))
+
+
+@pytest.mark.parametrize("name", ["document", "signature", "pkcs7"])
+def test_an_instance_identity_document_is_no_evidence(
+    name: str, keys: Keys, clock: WallClock
+) -> None:
+    """It is the same for the whole life of a machine, so whoever read it once has it."""
+    evidence = sign_evidence(make_claim(), keys.get(), clock.at).model_dump()
+
+    AwsEvidence.model_validate(evidence)
+    with pytest.raises(ValidationError, match="Extra inputs are not permitted"):
+        AwsEvidence.model_validate({**evidence, name: "{}"})
