@@ -31,6 +31,9 @@ def _check_role(app: App, report: Report, entry: Entry, role: Role) -> None:
     if entry.section == "permissions" and not role.type and not place.has("type"):
         hint = f"Possible are {list_words(Role.FIELDS['type'].choices)}."
         report.error(Code.MISSING_KEY, place, "`type` is missing", hint)
+    if entry.section == "permissions" and place.at and place.has("type"):
+        message = "`type` has no effect here: the place of the role says what it is for"
+        report.warn(Code.NEEDLESS_KEY, place.child("type"), message, "Remove the key.")
     if role.cloud_platform and app.cloud not in {"", "local", role.cloud_platform}:
         message = f"the role is for {role.cloud_platform}, and the runner for {app.cloud}"
         hint = "Remove the key: the cloud of the runner is the default."

@@ -54,7 +54,9 @@ class NamedPolicy(Table):
     """A policy that several roles share."""
 
     name: str = text("Unique.", '"read_logs"', need=REQUIRED, since=NEW, templated=True)
-    description: str = text("What it allows.", '"Read all logs"', since=NEW)
+    description: str = text(
+        "Without effect: for whoever reads the file.", '"Read all logs"', since=NEW
+    )
     contents: str = text(
         "A policy document in JSON, or the file that holds it.",
         '"./read_logs.json"',
@@ -69,7 +71,7 @@ class Role(Table):
     """A role in the customer's account."""
 
     type: str = text(
-        "What it is for; needed in `permissions/`.",
+        "What it is for; needed in files of `permissions/`, without effect elsewhere.",
         choices=(*STANDARD_ROLES, "custom"),
     )
     name: str = text("Unique.", '"{{.nuon.install.id}}-provision"', need=REQUIRED, templated=True)
