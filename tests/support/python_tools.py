@@ -11,7 +11,7 @@ from pathlib import Path
 
 from tests.support.tools import BUILD_S, FOLDER, give_up, locked
 
-PROGRAMS = {"awscli": "aws", "checkov": "checkov"}
+PROGRAMS = {"awscli": "aws", "checkov": "checkov", "shellcheck": "shellcheck"}
 """What each package calls its program."""
 LOCKS = Path(__file__).parents[2] / "requirements"
 """Where `<name>.lock` names all that a program consists of, by hash."""
