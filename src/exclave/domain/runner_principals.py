@@ -9,6 +9,9 @@ from typing import Final
 from exclave.domain.stacks import Cloud
 
 _GCP_DIGITS: Final = 10
+_GCP_KEY: Final = 16
+"""What is left of the 30 characters of a service account's id."""
+_GCP_KEY_DIGITS: Final = 12
 
 
 def name_aws_role(install: str) -> str:
@@ -21,10 +24,16 @@ def name_azure_identity(install: str) -> str:
     return f"exclave-{install}-runner"
 
 
+def digest_gcp_install(install: str) -> str:
+    """Return what stands for an install in the names of its parts on Google Cloud."""
+    return hashlib.sha256(install.encode()).hexdigest()[:_GCP_DIGITS]
+
+
 def name_gcp_account(install: str, key: str = "runner") -> str:
     """Return the id of a service account of an install: at most 30 characters."""
-    digest = hashlib.sha256(install.encode()).hexdigest()[:_GCP_DIGITS]
-    return f"xc-{digest}-{key}"
+    if len(key) > _GCP_KEY:
+        key = hashlib.sha256(key.encode()).hexdigest()[:_GCP_KEY_DIGITS]
+    return f"xc-{digest_gcp_install(install)}-{key}"
 
 
 def name_gcp_email(install: str, project: str) -> str:

@@ -232,3 +232,21 @@ class AwsFacts(StackFacts):
     maintenance_iam_role_arn: str | None = None
     deprovision_iam_role_arn: str | None = None
     log_group: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GcpFacts(StackFacts):
+    """Facts about the project and the network of a Stack in Google Cloud."""
+
+    project_id: str | None = None
+    network_name: str | None = None
+    network_id: str | None = None
+    private_subnet_name: str | None = None
+    private_subnet_names: str | None = None
+    public_subnet_name: str | None = None
+    runner_subnet_name: str | None = None
+    runner_service_account_email: str | None = None
+    provision_sa_email: str | None = None
+    maintenance_sa_email: str | None = None
+    deprovision_sa_email: str | None = None
+    gke_node_pool_sa_email: str | None = None

@@ -10,6 +10,7 @@ from exclave.stacks.aws.references import ParameterKind, ParameterRef
 from exclave.stacks.aws.resources import name_switch
 from exclave.stacks.model import InputModel, RoleModel, SecretModel, StackModel
 from exclave.stacks.naming import write_camel, write_snake
+from exclave.stacks.parameter_kinds import find_input_kind, write_flag
 
 USUAL_MACHINE = "t3.medium"
 SWITCH = "RunnerEnabled"
@@ -20,7 +21,6 @@ DESCRIPTION = 400
 """How many characters of the vendor's words a parameter shows."""
 _ARN = "arn:[a-z-]+:"
 _KMS = rf"^({_ARN}kms:[a-z0-9-]+:[0-9]{{12}}:key/[A-Za-z0-9-]+)?$"
-_TRUE = frozenset({"true", "1", "yes", "on"})
 
 
 class Group(StrEnum):
@@ -204,10 +204,10 @@ def build_secret_parameter(secret: SecretModel) -> StackParameter:
 
 def build_input_parameter(item: InputModel) -> StackParameter:
     """Return the parameter of an input; its prefix is what templates of existing apps expect."""
-    kind = _find_kind(item)
+    kind = find_input_kind(item)
     default = item.default if item.default is not None or item.required else ""
     if kind is ParameterKind.FLAG:
-        default = "true" if (default or "").strip().lower() in _TRUE else "false"
+        default = write_flag(default)
     return StackParameter(
         name=f"Install{write_camel(item.name)}",
         group=Group.INPUTS,
@@ -222,24 +222,3 @@ def build_input_parameter(item: InputModel) -> StackParameter:
 def needs_own_network(model: StackModel) -> bool:
     """Return whether the app expects a VPC of the customer's."""
     return "/byo-vpc/" in model.network_template
-
-
-def _find_kind(item: InputModel) -> ParameterKind:
-    """Return the kind of an input; a number that may be empty is a text."""
-    if item.sensitive:
-        return ParameterKind.TEXT
-    match item.type:
-        case "bool" | "boolean":
-            return ParameterKind.FLAG
-        case "list":
-            return ParameterKind.LIST
-        case "number" if item.default is None:
-            return ParameterKind.NUMBER if item.required else ParameterKind.TEXT
-        case "number" if _is_number(item.default or ""):
-            return ParameterKind.NUMBER
-        case _:
-            return ParameterKind.TEXT
-
-
-def _is_number(text: str) -> bool:
-    return text.removeprefix("-").replace(".", "", 1).isdecimal() and text.isascii()

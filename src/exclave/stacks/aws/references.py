@@ -10,6 +10,7 @@ from enum import StrEnum
 from typing import TypeAlias, TypeGuard
 
 from exclave.base.json_values import Json
+from exclave.stacks.parameter_kinds import ParameterKind as ParameterKind
 
 
 class Fact(StrEnum):
@@ -22,15 +23,6 @@ class Fact(StrEnum):
     """The ARN of the CloudFormation stack; empty in Terraform."""
     DOMAIN = "domain"
     """The domain of AWS's own services there, such as `amazonaws.com`."""
-
-
-class ParameterKind(StrEnum):
-    """What a value of the customer is."""
-
-    TEXT = "text"
-    FLAG = "flag"
-    NUMBER = "number"
-    LIST = "list"
 
 
 class Attribute(StrEnum):

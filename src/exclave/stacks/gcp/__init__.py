@@ -1,0 +1,1 @@
+"""The Stack for a project in Google Cloud: one Terraform module."""
