@@ -51,7 +51,10 @@ ROLES = (
         f"{INSTALL}-break-glass-admin",
         "Emergency",
         enabled=False,
-        policies=(PolicyModel(gcp_role="roles/editor"),),
+        policies=(
+            PolicyModel(gcp_role="roles/compute.admin"),
+            PolicyModel(gcp_role="roles/editor"),
+        ),
     ),
 )
 

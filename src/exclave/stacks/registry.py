@@ -8,6 +8,7 @@ from exclave.domain.stacks import Cloud, StackFacts
 from exclave.stacks.aws.stack import AwsStack
 from exclave.stacks.base import Guide, Parameter, RenderedStack, Stack, StackAddress
 from exclave.stacks.findings import Finding
+from exclave.stacks.gcp.stack import GcpStack
 from exclave.stacks.local import LocalStack
 from exclave.stacks.model import StackModel
 
@@ -60,7 +61,7 @@ class CloudStack(Protocol):
         ...
 
 
-CLOUD_STACKS: Mapping[Cloud, CloudStack] = {Cloud.AWS: AwsStack()}
+CLOUD_STACKS: Mapping[Cloud, CloudStack] = {Cloud.AWS: AwsStack(), Cloud.GCP: GcpStack()}
 """The Stacks of clouds with accounts: one entry for each folder `stacks/<cloud>`."""
 
 

@@ -6,6 +6,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
+from exclave.stacks import registry
 from tests.integration.api.kit import Site
 from tests.integration.api.live import open_live
 from tests.support.installs import make_app, make_app_install
@@ -111,7 +112,10 @@ async def test_a_file_has_one_name(site: Site, monkeypatch: pytest.MonkeyPatch, 
     assert request.status == 404
 
 
-async def test_an_app_for_a_cloud_without_a_stack_gets_no_install(site: Site) -> None:
+async def test_an_app_for_a_cloud_without_a_stack_gets_no_install(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(registry, "CLOUD_STACKS", {})
     name = site.deps.ids.new("x").replace("_", "-")
     await make_app(site.deps, site.admin.user, name, cloud="gcp")
     body = {"name": name, "app": name, "inputs": {"domain": "a.test"}}

@@ -106,17 +106,29 @@ def _find(model: StackModel) -> CloudStack:
 
 
 def _list_aliases(model: StackModel, files: Sequence[StackFile]) -> list[ServedFile]:
-    """List the files that have the same name in every Stack of a cloud: `aws.json`, `aws.zip`."""
+    """List the files that have the same name in every Stack of a cloud: `aws.json`, `aws.zip`.
+
+    A module for something else than Terraform is in an archive with the name of its form.
+    """
     cloud, first = str(model.cloud), files[0]
     names = {file.name for file in files}
     aliases = []
-    if first.media_type == "application/json" and f"{cloud}.json" not in names:
+    is_template = first.media_type == "application/json" and first.form != _TERRAFORM
+    if is_template and f"{cloud}.json" not in names:
         aliases.append(ServedFile(f"{cloud}.json", first.media_type, first.data, first.form))
     packed = [file for file in files if file.form == _TERRAFORM or cloud in _ALL_FORMS]
     if packed and f"{cloud}.zip" not in names:
-        data = pack_files([(_strip(file.name, packed), file.data) for file in packed])
-        aliases.append(ServedFile(f"{cloud}.zip", "application/zip", data, _TERRAFORM))
+        aliases.append(_pack(f"{cloud}.zip", packed, _TERRAFORM))
+    for form in dict.fromkeys(file.form for file in files):
+        module = [file for file in files if file.form == form]
+        if form != _TERRAFORM and all(file.name.startswith(f"{form}/") for file in module):
+            aliases.append(_pack(f"{form}.zip", module, form))
     return aliases
+
+
+def _pack(name: str, files: Sequence[StackFile], form: str) -> ServedFile:
+    data = pack_files([(_strip(file.name, files), file.data) for file in files])
+    return ServedFile(name, "application/zip", data, form)
 
 
 def _strip(name: str, files: Sequence[StackFile]) -> str:

@@ -12,6 +12,8 @@ from exclave.runner.cloud.document import CloudDocument
 from exclave.wire.stacks import Cloud
 
 _STANDARD: Final = ("provision", "maintenance", "deprovision")
+_OUTPUTS: Final = ("iam_role_arn", "sa_email")
+"""What names the standard roles in the outputs of a Stack."""
 _WORDS: Final = re.compile(r"[^A-Za-z0-9]+")
 _PROJECT: Final = re.compile(r"projects/([^/]+)/secrets/([^/]+)")
 
@@ -51,7 +53,8 @@ def name_role_key(document: CloudDocument, name: str) -> str:
     """Return the key of a role in the parameters of its Stack."""
     reference = document.role_references.get(name, "")
     for kind in _STANDARD:
-        if reference and document.outputs.get(f"{kind}_iam_role_arn") == reference:
+        outputs = (document.outputs.get(f"{kind}_{what}") for what in _OUTPUTS)
+        if reference and reference in outputs:
             return kind
     bare = name.replace(document.install, "")
     return "_".join(word for word in _WORDS.split(bare.lower()) if word)

@@ -117,7 +117,7 @@ def _build_policies(
         name = texts.show(policy.name, place.child("name"))
         ways = {
             cloud: models
-            for cloud, models in _split_policy(policy, name, place, texts).items()
+            for cloud, models in _split_policy(policy, name, place, parts, texts).items()
             if models
         }
         yield from ways.get(parts.cloud, ())
@@ -131,14 +131,16 @@ def _build_policies(
 
 
 def _split_policy(
-    policy: RolePolicy, name: str, where: Where, texts: Texts
+    policy: RolePolicy, name: str, where: Where, parts: StackParts, texts: Texts
 ) -> Mapping[str, Sequence[PolicyModel]]:
     """Return a policy by clouds, with one model for each way in which it says what is allowed."""
     managed = texts.need(policy.managed_policy_name, where.child("managed_policy_name"))
     aws = [PolicyModel(name=name, managed=managed)] if managed else []
-    if policy.contents:
+    if policy.contents and parts.cloud == Cloud.AWS:
         document = _read_document(policy.contents, where.child("contents"), texts)
         aws += [PolicyModel(name=name, document=document)] if document is not None else []
+    elif policy.contents:  # left out, so whether it could work does not matter
+        aws.append(PolicyModel(name=name, document={}))
     gcp, azure = [], []
     if policy.gcp_permissions:
         gcp.append(PolicyModel(name=name, gcp_permissions=policy.gcp_permissions))

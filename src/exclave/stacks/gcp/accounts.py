@@ -22,8 +22,13 @@ TITLE: Final = 100
 DESCRIPTION: Final = 256
 IMPERSONATE: Final = ("iam.serviceAccounts.getAccessToken",)
 READ_SECRETS: Final = ("secretmanager.versions.access", "secretmanager.versions.list")
+BASIC: Final = frozenset({"roles/owner", "roles/editor", "roles/viewer"})
+"""Roles that Google gives only without a condition."""
 _NODE_ROLES: Final = ("roles/container.defaultNodeServiceAccount", "roles/artifactregistry.reader")
 _UNTIL: Final = 'request.time < timestamp("${var.break_glass_until}")'
+_UNTIL_APPLIED: Final = (
+    '${var.runner_mode == "full" && timecmp(plantimestamp(), var.break_glass_until) < 0 ? 1 : 0}'
+)
 _APIS: Final[Json] = ["google_project_service.apis"]
 
 
@@ -108,7 +113,8 @@ def _add_rights(files: ModuleFiles, model: StackModel, role: RoleModel) -> None:
     named = dict.fromkeys(policy.gcp_role for policy in role.policies if policy.gcp_role)
     for index, gcp_role in enumerate(named):
         _bind(files, role, f"{name}_named_{index}", escape(gcp_role), ONLY_FULL)
-    _bind(files, role, f"{name}_plan_only", "roles/viewer", ONLY_PLAN)
+    if role.kind is not RoleKind.BREAK_GLASS:  # Google takes no condition for this role
+        _bind(files, role, f"{name}_plan_only", "roles/viewer", ONLY_PLAN)
 
 
 def _list_permissions(policies: tuple[PolicyModel, ...]) -> Iterator[tuple[str, ...]]:
@@ -116,14 +122,18 @@ def _list_permissions(policies: tuple[PolicyModel, ...]) -> Iterator[tuple[str, 
 
 
 def _bind(files: ModuleFiles, role: RoleModel, name: str, gcp_role: str, count: str) -> None:
-    """Bind a role of the cloud in the project; what is for emergencies has an end."""
+    """Bind a role of the cloud in the project; what is for emergencies has an end.
+
+    Google takes no condition for basic roles: their end counts whenever the module is applied.
+    """
+    is_emergency = role.kind is RoleKind.BREAK_GLASS
     body: dict[str, Json] = {
-        "count": count,
+        "count": _UNTIL_APPLIED if is_emergency and gcp_role in BASIC else count,
         "project": PROJECT,
         "role": gcp_role,
         "member": write_member(name_account(role)),
     }
-    if role.kind is RoleKind.BREAK_GLASS:
+    if is_emergency and gcp_role not in BASIC:
         body["condition"] = [{"title": "until", "expression": _UNTIL}]
     files.add_block("resource", "google_project_iam_member", name, body)
 

@@ -19,6 +19,7 @@ from exclave.stacks.gcp.variables import (
 )
 from exclave.stacks.model import StackModel
 from exclave.stacks.terraform.module_files import ModuleFiles
+from exclave.stacks.terraform.text import escape
 
 SEAL: Final = "seal"
 DOCUMENT: Final = "stack"
@@ -39,14 +40,13 @@ def add_secrets(files: ModuleFiles, model: StackModel, *, with_values: bool) -> 
         _let_jobs_read(files, model, name)
         if secret.auto_generate:
             _let_runner_add(files, name)
-        elif with_values:
-            _add_value(files, name, build_secret_variable(secret))
+        else:
+            _add_value(files, name, build_secret_variable(secret), with_values=with_values)
     for item in model.inputs:
         if item.sensitive:
             name = name_input(item)
             _add_place(files, model, name)
-            if with_values:
-                _add_value(files, name, build_input_variable(item))
+            _add_value(files, name, build_input_variable(item), with_values=with_values)
     _add_place(files, model, SEAL, {"deletion_protection": "${var.keep_seal}"})
     _let_runner_add(files, SEAL)
 
@@ -92,15 +92,23 @@ def _add_place(
     _bind(files, name, f"{name}_runner", write_custom_role("read_secrets"), RUNNER)
 
 
-def _add_value(files: ModuleFiles, name: str, variable: Variable) -> None:
-    """Add the value that the customer gives; it stays until the version beside it is raised."""
+def _add_value(files: ModuleFiles, name: str, variable: Variable, *, with_values: bool) -> None:
+    """Add the value that the customer gives; it stays until the version beside it is raised.
+
+    Without such values, the app's default is added if there is one: it is no secret.
+    """
     value = f"var.{variable.name}"
-    body: JsonObject = {
-        "secret": write_secret(name),
-        "secret_data_wo": f'${{{value} == "" ? "{_BLANK}" : {value}}}',
-        "secret_data_wo_version": f"${{{value}_version}}",
-        "lifecycle": _FIRST_NEW,
-    }
+    body: JsonObject = {"secret": write_secret(name), "lifecycle": _FIRST_NEW}
+    if with_values:
+        body = {
+            **body,
+            "secret_data_wo": f'${{{value} == "" ? "{_BLANK}" : {value}}}',
+            "secret_data_wo_version": f"${{{value}_version}}",
+        }
+    elif variable.default:
+        body = {**body, "secret_data": escape(variable.default)}
+    else:
+        return
     files.add_block("resource", "google_secret_manager_secret_version", name, body)
 
 

@@ -15,7 +15,7 @@ _IMAGES: Final = "docker.io"
 _TERRAFORM: Final = ("registry.terraform.io", "releases.hashicorp.com", "github.com")
 _APIS: Final = {
     Cloud.AWS: ("sts", "secretsmanager", "logs"),
-    Cloud.GCP: ("iamcredentials", "secretmanager", "logging"),
+    Cloud.GCP: ("iamcredentials", "secretmanager"),
 }
 _GCP_HOST: Final = "{}.googleapis.com"
 

@@ -32,6 +32,12 @@ _BASES: Final = {
     " Microsoft's, and may grow; its page in the portal lists it.",
     Cloud.LOCAL: "",
 }
+_OWN: Final = {
+    Cloud.AWS: "read the secrets of the Stack and write its log",
+    Cloud.GCP: "read the secrets of the Stack and store those that it makes up",
+    Cloud.AZURE: "read the secrets of the Stack and write its log",
+    Cloud.LOCAL: "",
+}
 _GUARD: Final = """\
 - It cannot make users of IAM, access keys or other lasting credentials. If a policy of the app
   names such an action in full, it is not denied, and listed above.
@@ -55,8 +61,8 @@ def write_markdown(report: PermissionReport) -> str:
 def _write_parts(report: PermissionReport) -> Iterator[str]:
     yield f"# What {write_text(report.app)} may do in your account\n"
     yield (
-        "The runner's own identity can take on the roles below, read the secrets of the Stack and"
-        " write its log; nothing else. Each job gets one role, for as long as it runs.\n"
+        f"The runner's own identity can take on the roles below, {_OWN[report.cloud]}; nothing"
+        " else. Each job gets one role, for as long as it runs.\n"
     )
     if _BASES[report.cloud]:
         yield f"{_BASES[report.cloud]}\n"

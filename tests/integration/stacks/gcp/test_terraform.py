@@ -156,16 +156,21 @@ def test_the_kill_switch_stops_the_machine_and_disables_every_account(
 def test_break_glass_ends_and_plan_only_takes_all_rights_but_reading(
     module: StandInModule,
 ) -> None:
-    until = "2030-01-01T00:00:00Z"
+    until = "2999-01-01T00:00:00Z"
     document = apply(module, enable_break_glass_admin=True, break_glass_until=until)
 
     assert document.roles[ADMIN] is True
     account = find(module, "google_service_account")["role_break_glass_admin"]
     assert account["disabled"] is False
     members = find(module, "google_project_iam_member").values()
-    (bound,) = [one for one in members if account["email"] in one["member"]]
-    assert bound["role"] == "roles/editor"
-    assert bound["condition"][0]["expression"] == f'request.time < timestamp("{until}")'
+    bound = {one["role"]: one["condition"] for one in members if account["email"] in one["member"]}
+    assert {*bound} == {"roles/compute.admin", "roles/editor"}
+    assert bound["roles/compute.admin"][0]["expression"] == f'request.time < timestamp("{until}")'
+    assert bound["roles/editor"] == [], "Google takes no condition for it"
+
+    apply(module, enable_break_glass_admin=True, break_glass_until="2020-01-01T00:00:00Z")
+
+    assert list_grants(module, account["email"]) == {"roles/compute.admin"}
 
     apply(module, runner_mode="plan-only")
 

@@ -45,6 +45,20 @@ def list_files(folder: Path) -> dict[str, bytes]:
     }
 
 
+def test_an_app_of_google_cloud_gets_a_module_in_two_forms(cli: Cli, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+
+    code, _, err = cli(APPS / "acme-gcp", "--out", out)
+
+    files = list_files(out)
+    forms = ("terraform", "infrastructure-manager")
+    assert code == 0
+    assert PAGES | {f"{form}/main.tf.json" for form in forms} <= set(files)
+    assert "Preview of a Stack for gcp" in err
+    assert b"terraform -chdir=terraform apply" in files["INSTRUCTIONS.md"]
+    assert b"`roles/owner`" in files["PERMISSIONS.md"]
+
+
 def test_every_form_and_both_pages_are_written(cli: Cli, tmp_path: Path) -> None:
     out = tmp_path / "out"
 
