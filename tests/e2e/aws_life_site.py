@@ -25,7 +25,7 @@ from tests.support.toy_cloud_stack import write_archives
 
 GIVEN = {"DbPasswordSecret": "v4lue-of-the-database", "InstallDomain": 'shop."acme".example'}
 TEMPLATE = "aws.template.json"
-_HURRIED = """
+HURRIED = """
 import runpy
 from exclave.runner.loops import document_watch
 document_watch.READ_EVERY_S = 3.0
@@ -195,7 +195,7 @@ class Life:
             self.keys = keys = Aws(self.aws.url).assume(role, machine)
         file = self.folder / "boot.json"
         file.write_text(json.dumps(boot))
-        words = ["-c", _HURRIED] if hurried else ["-m", "exclave"]
+        words = ["-c", HURRIED] if hurried else ["-m", "exclave"]
         words += ["runner", "--data", str(self.folder / "machine"), "--boot", str(file)]
         with start_imds(role, keys, machine) as imds:
             settings = {

@@ -18,6 +18,10 @@ API_LIMITS: Final = Limits(whole_s=10.0, connect_s=5.0)
 _TRIES: Final = 3
 _PAUSE_S: Final = 0.4
 _PASSING: Final = frozenset({0, 429, 500, 502, 503, 504})
+_TAKEN_AWAY: Final = frozenset(
+    {HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN, HTTPStatus.NOT_FOUND}
+)
+"""Without a right, without the secret, or without the identity: Google disables accounts."""
 _DENIALS: Final = ("AccessDenied", "PERMISSION_DENIED", "Forbidden", "ForbiddenByRbac")
 _ABSENT: Final = ("ResourceNotFound", "NOT_FOUND", "SecretNotFound", "marked for deletion")
 
@@ -103,7 +107,7 @@ class Caller:
 def explain_secret(refused: CloudRefused) -> CloudRefused:
     """Return a refusal as one that means `stop` if the customer has taken the secret away."""
     by_text = any(word in refused.message for word in (*_DENIALS, *_ABSENT))
-    by_status = refused.status in {HTTPStatus.FORBIDDEN, HTTPStatus.NOT_FOUND}
+    by_status = refused.status in _TAKEN_AWAY
     if refused.status and (by_text or by_status):
         return SecretDenied(refused.message, hint=refused.advice or None, status=refused.status)
     return refused

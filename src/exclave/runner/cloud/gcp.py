@@ -5,6 +5,7 @@ import binascii
 import json
 from dataclasses import dataclass
 from datetime import timedelta
+from http import HTTPStatus
 from typing import Final
 from urllib.parse import quote
 
@@ -116,15 +117,20 @@ class GcpAccount:
             body = None if request is None else json.dumps(request).encode()
             if body is not None:
                 headers["Content-Type"] = "application/json"
-            return await ask_cloud_json(
-                method,
-                url,
-                what=what,
-                headers=headers,
-                body=body,
-                limits=API_LIMITS,
-                route=self.caller.route,
-            )
+            try:
+                return await ask_cloud_json(
+                    method,
+                    url,
+                    what=what,
+                    headers=headers,
+                    body=body,
+                    limits=API_LIMITS,
+                    route=self.caller.route,
+                )
+            except CloudRefused as refused:
+                if refused.status == HTTPStatus.UNAUTHORIZED:
+                    self._machine = None  # the next try has a token that is not from before
+                raise
 
         return await self.caller.retry(ask)
 

@@ -167,6 +167,21 @@ async def test_a_secret_of_google_cloud_without_a_version_was_not_given() -> Non
         assert await account.has_secret(PLACE) == ""
 
 
+async def test_a_disabled_account_of_google_cloud_means_stop_and_a_new_token_is_tried() -> None:
+    latest = f"/v1/{PLACE}/versions/latest:access"
+    disabled = say({"error": {"status": "UNAUTHENTICATED"}}, 401)
+    async with ScriptedApi({**GOOGLE_MACHINE, latest: [disabled, hold("back")]}) as cloud:
+        account = make_google(cloud)
+        with pytest.raises(SecretDenied):
+            await account.read_secret(PLACE)
+
+        value = await account.read_secret(PLACE)
+
+    assert value is not None
+    assert value.reveal() == "back"
+    assert cloud.count("GET", TOKEN) == 2
+
+
 async def test_a_role_of_google_cloud_is_taken_on_for_a_quarter_of_an_hour() -> None:
     path = "/v1/projects/-/serviceAccounts/r@p:generateAccessToken"
     token = say({"accessToken": "t", "expireTime": "2026-11-17T12:45:45Z"})
