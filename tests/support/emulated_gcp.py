@@ -9,7 +9,7 @@ import json
 import re
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -24,7 +24,11 @@ _METADATA = "/computeMetadata/v1/"
 _BEARER = "Bearer token-of-"
 _SECRET = re.compile(r"/v1/(projects/[^/]+/secrets/[^/:]+)(.*)")
 _ACCOUNT = re.compile(r"/v1/projects/-/serviceAccounts/(.+):generateAccessToken")
-_ADDER = "roles/secretmanager.secretVersionAdder"
+_PREDEFINED = {
+    "roles/secretmanager.secretVersionAdder": ["secretmanager.versions.add"],
+    "roles/secretmanager.secretAccessor": ["secretmanager.versions.access"],
+    "roles/iam.serviceAccountUser": ["iam.serviceAccounts.actAs"],
+}
 Answer = tuple[int, Any]
 DENIED: Answer = (403, {"error": {"code": 403, "status": "PERMISSION_DENIED", "message": "no"}})
 
@@ -42,6 +46,8 @@ class EmulatedGcp:
     resources: dict[str, dict[str, Any]] = field(default_factory=dict)
     values: dict[str, list[str]] = field(default_factory=dict)
     """The versions of each secret, the oldest first."""
+    others: Callable[[str, Any], Answer | None] = lambda _path, _body: None
+    """Answers what is no address of Google's, such as the vendor's."""
     _read: int = 0
 
     def load(self, module: StandInModule) -> None:
@@ -70,6 +76,8 @@ class EmulatedGcp:
     ) -> Answer:
         """Answer a request as Google would; texts are no JSON."""
         parts = urlsplit(target)
+        if (other := self.others(parts.path, body)) is not None:
+            return other
         if parts.path == KEYS:
             return 200, self.issuer.list_keys()
         if parts.path.startswith(_METADATA):
@@ -124,7 +132,7 @@ class EmulatedGcp:
         rights = self._list_rights("google_secret_manager_secret_iam_member", "secret_id", secret)
         mine, values = rights.get(who, set()), self.values.setdefault(name, [])
         if method == "POST" and call == ":addVersion":
-            if _ADDER not in mine:
+            if "secretmanager.versions.add" not in mine:
                 return DENIED
             values.append(base64.b64decode(body["payload"]["data"]).decode())
             return 200, {}
@@ -149,15 +157,15 @@ class EmulatedGcp:
 
     def _list_rights(self, kind: str, key: str, place: str) -> dict[str, set[str]]:
         """Return what each account may do with a resource: permissions, and other roles."""
-        custom = {
+        roles = _PREDEFINED | {
             one["id"]: one["permissions"]
             for one in self.find("google_project_iam_custom_role").values()
         }
         rights: dict[str, set[str]] = {}
         for one in self.find(kind).values():
-            if one[key] == place:
+            if one[key].rpartition("/")[2] == place.rpartition("/")[2]:
                 email = one["member"].partition(":")[2]
-                rights.setdefault(email, set()).update(custom.get(one["role"], [one["role"]]))
+                rights.setdefault(email, set()).update(roles[one["role"]])
         return rights
 
 
@@ -181,7 +189,8 @@ def start_gcp(project: str, zone: str) -> Iterator[EmulatedGcp]:
             sent = self.rfile.read(int(headers.get("content-length", 0)))
             body = json.loads(sent) if sent else None
             status, reply = gcp.answer(self.command, self.path, headers, body)
-            data = (reply if isinstance(reply, str) else json.dumps(reply)).encode()
+            text = reply if isinstance(reply, str | bytes) else json.dumps(reply)
+            data = text.encode() if isinstance(text, str) else text
             self.send_response(status)
             self.send_header("Metadata-Flavor", "Google")
             self.send_header("Content-Length", str(len(data)))

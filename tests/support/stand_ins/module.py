@@ -49,6 +49,16 @@ class StandInModule:
             f"provider_installation {{\n  filesystem_mirror {{\n    path = {mirror}\n  }}\n}}\n"
         )
 
+    @property
+    def env(self) -> dict[str, str]:
+        """The environment in which Terraform finds the stand-ins, and nothing else."""
+        return {
+            "PATH": os.pathsep.join([str(need_terraform().parent), os.environ["PATH"]]),
+            "HOME": str(self.folder),
+            "TF_CLI_CONFIG_FILE": str(self.folder / "rc"),
+            JOURNAL: str(self.folder / "journal"),
+        }
+
     def configure(self, **values: Any) -> None:
         """Write the values that the customer chooses."""
         body = {
@@ -60,15 +70,9 @@ class StandInModule:
 
     def run(self, *words: str, expected: int = NOTHING_TO_DO) -> str:
         """Run Terraform; return what it prints."""
-        env = {
-            "PATH": os.environ["PATH"],
-            "HOME": str(self.folder),
-            "TF_CLI_CONFIG_FILE": str(self.folder / "rc"),
-            JOURNAL: str(self.folder / "journal"),
-        }
         argv = [str(need_terraform()), *words, "-no-color"]
         done = subprocess.run(
-            argv, cwd=self.folder, env=env, capture_output=True, text=True, check=False
+            argv, cwd=self.folder, env=self.env, capture_output=True, text=True, check=False
         )
         assert done.returncode == expected, done.stdout[-3000:] + done.stderr[-3000:]
         return done.stdout + done.stderr
