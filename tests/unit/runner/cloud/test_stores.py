@@ -354,3 +354,15 @@ def test_the_customer_gets_a_command_to_paste(
 )
 def test_the_customer_reads_how_to_switch_a_role_on(cloud: Cloud, role: str, says: str) -> None:
     assert says in Advice(cloud, read_document).advise_role(role)
+
+
+def test_a_standard_role_is_named_by_its_kind_whatever_the_app_calls_it() -> None:
+    document = read_document(
+        roles={"deployer": "false"},
+        role_references={"deployer": "xc-1-maintenance@p"},
+        outputs={"maintenance_sa_email": "xc-1-maintenance@p"},
+    )
+
+    says = Advice(Cloud.GCP, lambda: document).advise_role("deployer")
+
+    assert "`enable_maintenance = true`" in says
