@@ -9,11 +9,12 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Final
 
-from docs.stack_pages import aws, gcp
+from docs.stack_pages import aws, azure, gcp
 
 DOCS: Final = Path(__file__).parent
 PAGES: Final[Mapping[str, Callable[[], Mapping[str, Iterable[str]]]]] = {
     "aws": aws.list_tables,
+    "azure": azure.list_tables,
     "gcp": gcp.list_tables,
 }
 """What lists the tables of each cloud; the words between them are in `stack_pages/<cloud>.txt`."""

@@ -235,6 +235,26 @@ class AwsFacts(StackFacts):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class AzureFacts(StackFacts):
+    """Facts about the subscription and the network of an Azure Stack."""
+
+    subscription_id: str | None = None
+    subscription_tenant_id: str | None = None
+    resource_group_id: str | None = None
+    resource_group_name: str | None = None
+    resource_group_location: str | None = None
+    network_id: str | None = None
+    network_name: str | None = None
+    private_subnet_ids: str | None = None
+    private_subnet_names: str | None = None
+    public_subnet_ids: str | None = None
+    public_subnet_names: str | None = None
+    key_vault_id: str | None = None
+    key_vault_name: str | None = None
+    runner_identity_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class GcpFacts(StackFacts):
     """Facts about the project and the network of a Stack in Google Cloud."""
 

@@ -6,6 +6,7 @@ from typing import Protocol
 from exclave.base.errors import Conflict
 from exclave.domain.stacks import Cloud, StackFacts
 from exclave.stacks.aws.stack import AwsStack
+from exclave.stacks.azure.stack import AzureStack
 from exclave.stacks.base import Guide, Parameter, RenderedStack, Stack, StackAddress
 from exclave.stacks.findings import Finding
 from exclave.stacks.gcp.stack import GcpStack
@@ -61,7 +62,11 @@ class CloudStack(Protocol):
         ...
 
 
-CLOUD_STACKS: Mapping[Cloud, CloudStack] = {Cloud.AWS: AwsStack(), Cloud.GCP: GcpStack()}
+CLOUD_STACKS: Mapping[Cloud, CloudStack] = {
+    Cloud.AWS: AwsStack(),
+    Cloud.AZURE: AzureStack(),
+    Cloud.GCP: GcpStack(),
+}
 """The Stacks of clouds with accounts: one entry for each folder `stacks/<cloud>`."""
 
 

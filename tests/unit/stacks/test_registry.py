@@ -32,7 +32,7 @@ def test_a_cloud_without_a_stack_is_refused_with_the_names_of_those_that_have_on
     assert refused.value.message == (
         f"the app `shop` is for `{cloud}`, and there is no Stack for that cloud yet"
     )
-    assert "Clouds with a Stack: `local`, `aws`, `gcp`." in refused.value.advice
+    assert "Clouds with a Stack: `local`, `aws`, `azure`, `gcp`." in refused.value.advice
 
 
 def test_a_new_stack_is_found_by_its_cloud(monkeypatch: pytest.MonkeyPatch) -> None:

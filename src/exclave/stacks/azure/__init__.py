@@ -1,0 +1,1 @@
+"""The Stack of an install in Azure."""

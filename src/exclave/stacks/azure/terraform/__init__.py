@@ -1,0 +1,1 @@
+"""The Stack in Azure as a Terraform module, in files by subject."""
