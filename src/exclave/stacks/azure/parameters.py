@@ -90,9 +90,10 @@ def _list_runner_parameters(model: StackModel) -> Iterator[StackParameter]:
             about="The resource group that is made for the Stack and the app",
         )  # fmt: skip
     yield StackParameter(
-        name="location", group=group, label="Location", default=region,
-        pattern="^[a-z0-9]*$",
-        about="Where everything is made" + ("" if region else "; empty: where the group is"),
+        name="location", group=group, label="Location",
+        default=region or (None if is_subscription(model) else ""), pattern="^[a-z0-9]*$",
+        about="Where everything is made, such as westeurope"
+        + ("" if region or is_subscription(model) else "; empty: where the group is"),
     )  # fmt: skip
     yield StackParameter(
         name="runnerEnabled", group=group, label="Runner enabled", default="true",

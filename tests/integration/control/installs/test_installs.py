@@ -86,7 +86,7 @@ async def test_nothing_secret_is_stored_in_clear(world: World) -> None:
         ),
         ({"app": "nowhere"}, NotFound, "there is no such app"),
         ({"app": "empty"}, Conflict, "was never synced"),
-        ({"app": "clouds"}, Conflict, "is for `azure`"),
+        ({"app": "clouds"}, Conflict, "is for `mars`"),
         (
             {"app": "shop", "name": "prod", "inputs": {"domain": "a"}},
             Conflict,
@@ -102,7 +102,7 @@ async def test_a_refused_install_leaves_nothing_behind(
 ) -> None:
     deps, user = world.deps, world.user
     await make_app(deps, user)
-    await make_app(deps, user, "clouds", cloud="azure")
+    await make_app(deps, user, "clouds", cloud="mars")
     await deps.db.write(lambda tx: apps.add_app(tx, user.org, deps.ids.new("app"), "empty", "me"))
     before = await count_rows(deps)
 

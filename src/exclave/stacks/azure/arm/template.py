@@ -86,7 +86,6 @@ def _wrap(model: StackModel, inner: JsonObject) -> JsonObject:
     parameters: dict[str, Json] = {
         item.name: write_parameter(item) for item in list_parameters(model)
     }
-    location = "if(empty(parameters('location')), deployment().location, parameters('location'))"
     given: dict[str, Json] = {
         name: {"value": f"[parameters('{name}')]"} for name in object_or_empty(inner["parameters"])
     }
@@ -95,7 +94,7 @@ def _wrap(model: StackModel, inner: JsonObject) -> JsonObject:
         "apiVersion": "2024-03-01",
         "name": f"[parameters('{_NAME}')]",
         "comments": "ResourceGroup",
-        "location": f"[{location}]",
+        "location": "[parameters('location')]",
         "tags": dict(list_tags(model)),
     }
     deployment: JsonObject = {
