@@ -120,5 +120,5 @@ def read_literal(text: str) -> Any:
     assert match is not None, text
     bare = _ESCAPE.sub("", match[1])
     assert "\\" not in bare, text
-    assert "${" not in re.sub(r"\\.", "", match[1]), text
+    assert "${" not in re.sub(r"\\.", "_", match[1]), text
     return _ESCAPE.sub(lambda m: chr(int(m[2], 16)) if m[2] else _NAMES[m[1]], match[1])

@@ -63,6 +63,11 @@ def escape(text: str) -> str:
     return f"[{text}" if text.startswith("[") and text.endswith("]") else text
 
 
+def write_words(text: str) -> str:
+    """Return a text for people to read, in a place where escapes may not be understood."""
+    return f"{text} " if escape(text) != text else text
+
+
 def bracket(expression: str) -> str:
     """Return an expression as a value."""
     return f"[{expression}]"

@@ -2,7 +2,7 @@
 
 from exclave.base.json_values import Json, JsonObject
 from exclave.stacks.azure.arm.builder import TemplateBuilder
-from exclave.stacks.azure.arm.expressions import escape, quote
+from exclave.stacks.azure.arm.expressions import escape, quote, write_words
 from exclave.stacks.azure.document import has_registry
 from exclave.stacks.azure.parameters import StackParameter
 from exclave.stacks.azure.references import ParameterKind
@@ -29,7 +29,7 @@ def write_parameter(parameter: StackParameter) -> JsonObject:
         body["allowedValues"] = list(parameter.choices)
     if parameter.bounds:
         body["minValue"], body["maxValue"] = parameter.bounds
-    return {**body, "metadata": {"description": about}}
+    return {**body, "metadata": {"description": write_words(about)}}
 
 
 def _find_type(parameter: StackParameter) -> str:

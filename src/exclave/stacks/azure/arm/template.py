@@ -5,6 +5,7 @@ import json
 from exclave import __version__
 from exclave.base.json_values import Json, JsonObject, object_or_empty
 from exclave.stacks.azure.arm.builder import TemplateBuilder
+from exclave.stacks.azure.arm.expressions import write_words
 from exclave.stacks.azure.arm.identities import add_assignments, add_definitions, add_identities
 from exclave.stacks.azure.arm.machine import add_machine
 from exclave.stacks.azure.arm.nested import add_nested
@@ -78,7 +79,7 @@ def _write_facts(model: StackModel) -> JsonObject:
         "generator": __version__,
         "digest": digest_model(model),
     }
-    return {"description": about, "exclave": facts}
+    return {"description": write_words(about), "exclave": facts}
 
 
 def _wrap(model: StackModel, inner: JsonObject) -> JsonObject:
