@@ -143,7 +143,7 @@ def open_account(
             places = GcpAddresses(own, own) if own else GcpAddresses()
             return GcpAccount(caller, GcpMetadata(clock, metadata), places)
         case "azure":
-            return AzureAccount(boot.identity, caller, AzureMetadata(clock, metadata))
+            return AzureAccount(boot.identity, caller, AzureMetadata(clock, metadata), own)
 
 
 async def learn_proxy(account: CloudAccount, boot: Boot, config: RunnerConfig) -> str:
