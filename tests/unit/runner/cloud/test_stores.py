@@ -366,3 +366,15 @@ def test_a_standard_role_is_named_by_its_kind_whatever_the_app_calls_it() -> Non
     says = Advice(Cloud.GCP, lambda: document).advise_role("deployer")
 
     assert "`enable_maintenance = true`" in says
+
+
+def test_a_standard_role_of_azure_is_switched_by_its_kind_whatever_its_name() -> None:
+    document = read_document(
+        outputs={"maintenance_identity_client_id": "c-1"},
+        roles={"operators": "false"},
+        role_references={"operators": "c-1"},
+    )
+
+    assert "`enableMaintenance=true`" in Advice(Cloud.AZURE, lambda: document).advise_role(
+        "operators"
+    )
