@@ -22,7 +22,8 @@ from tests.support.emulated_azure.deployment import Deployment
 from tests.support.emulated_azure.services import EmulatedAzure, start_azure
 from tests.support.toy_cloud_stack import write_archives
 
-TEMPLATE = "azuredeploy.json"
+TEMPLATE = "azure.json"
+"""The name under which the portal of Azure fetches it."""
 _ROLE = """
 [KIND_role]
 name = "{{ .nuon.install.id }}-KIND"
@@ -140,9 +141,10 @@ class AzureLife:
     def fetch_template(self, created: Mapping[str, Any]) -> dict[str, Any]:
         """Return the template as the customer gets it, who has nothing but the link."""
         file = next(file for file in created["files"] if file["name"] == TEMPLATE)
-        served = httpx.get(file["url"], trust_env=False).raise_for_status().content
-        assert hashlib.sha256(served).hexdigest() == file["sha256"]
-        return dict(json.loads(served))
+        served = httpx.get(file["url"], trust_env=False).raise_for_status()
+        assert served.headers["access-control-allow-origin"] == "https://portal.azure.com"
+        assert hashlib.sha256(served.content).hexdigest() == file["sha256"]
+        return dict(json.loads(served.content))
 
     def apply(self, template: Mapping[str, Any], **values: Any) -> Deployment:
         """Apply the template with the customer's values."""

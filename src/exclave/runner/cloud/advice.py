@@ -12,7 +12,7 @@ from exclave.runner.cloud.document import CloudDocument
 from exclave.wire.stacks import Cloud
 
 _STANDARD: Final = ("provision", "maintenance", "deprovision")
-_OUTPUTS: Final = ("iam_role_arn", "sa_email")
+_OUTPUTS: Final = ("iam_role_arn", "identity_client_id", "sa_email")
 """What names the standard roles in the outputs of a Stack."""
 _WORDS: Final = re.compile(r"[^A-Za-z0-9]+")
 _PROJECT: Final = re.compile(r"projects/([^/]+)/secrets/([^/]+)")
