@@ -77,12 +77,16 @@ class StackCommands:
 
     def scale(self, count: int) -> str:
         """Stop the machine, or start it."""
-        machine = ("--name", self._name(name_machine(self.model)))
+        machine = self._of_machine()
         return self._call("vmss", "scale", *self.group, *machine, "--new-capacity", str(count))
+
+    def replace_machine(self) -> str:
+        """Give the machine a fresh disk, and the newest image."""
+        return self._call("vmss", "reimage", *self.group, *self._of_machine())
 
     def list_machines(self) -> str:
         """Print the machines of the runner."""
-        machine = ("--name", self._name(name_machine(self.model)))
+        machine = self._of_machine()
         query = ("--query", "[].instanceId", *_TEXT)
         return self._call("vmss", "list-instances", *self.group, *machine, *query)
 
@@ -116,6 +120,9 @@ class StackCommands:
                 *("--assignee", Inner(find), "--query", "[].roleDefinitionName", *_TEXT),
             )
         )
+
+    def _of_machine(self) -> tuple[str, str]:
+        return ("--name", self._name(name_machine(self.model)))
 
     def _name(self, resource: Resource) -> str:
         return str(resource.title[0])

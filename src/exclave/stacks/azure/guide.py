@@ -121,6 +121,12 @@ def _list_switches(running: StackModel) -> Iterator[Step]:
         (commands.list_machines(), *commands.list_rights()),
     )
     yield Step("Start again", commands=(commands.apply(runnerEnabled="true"),))
+    yield Step(
+        "Replace the machine",
+        "If it is broken, or for the newest image of Ubuntu. The new one proves who it is by"
+        " itself; work that runs is lost.",
+        (commands.replace_machine(),),
+    )
 
 
 def _list_removal(model: StackModel) -> Iterator[Step]:

@@ -22,7 +22,8 @@ class NestedPlan:
     resource: Resource
     template: JsonObject
     values: Mapping[str, Json]
-    outputs: tuple[str, ...]
+    outputs: Mapping[str, str]
+    """The types of what it returns, by name."""
 
 
 class NestedError(ValueError):
@@ -40,11 +41,14 @@ def _plan(model: StackModel, nested: NestedModel) -> NestedPlan:
     resource = name_nested(nested.name, nested.index, model)
     given = nested.parameters or {}
     if not nested.content:
-        return NestedPlan(nested, resource, _write_link(nested.address, given), {}, ())
+        return NestedPlan(nested, resource, _write_link(nested.address, given), {}, {})
     template = parse_object(nested.content, f"the template `{nested.name}`")
     declared = object_or_empty(template.get("parameters"))
     values = dict(_list_values(nested.name, declared, given))
-    outputs = tuple(object_or_empty(template.get("outputs")))
+    outputs = {
+        name: str(object_or_empty(body).get("type", "string")).lower()
+        for name, body in object_or_empty(template.get("outputs")).items()
+    }
     return NestedPlan(nested, resource, template, values, outputs)
 
 

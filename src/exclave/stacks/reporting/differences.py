@@ -220,6 +220,9 @@ def _compare_rest(before: StackModel, after: StackModel) -> Iterator[Change]:
     if before.instance_type != after.instance_type:
         size = write_text(after.instance_type or "the usual size")
         yield Change(Kind.CHANGED, "machine", "runner", (f"its size is {size}",))
+    if before.deployment_scope != after.deployment_scope:
+        scope = after.deployment_scope.replace("_", " ")
+        yield Change(Kind.CHANGED, "network", "place", (f"it is applied to a {scope}",))
     if before.network_template != after.network_template:
         yield Change(Kind.CHANGED, "network", "network", ("it has another template",))
     if before.runner_url != after.runner_url:

@@ -1,9 +1,11 @@
 """What roles of Azure and GCP may do, as far as names and permissions say."""
 
+import re
 from collections import Counter
 from collections.abc import Iterable
 from typing import Final
 
+from exclave.domain.stacks import RoleKind
 from exclave.stacks.model import RoleModel
 from exclave.stacks.reporting.rights import (
     Level,
@@ -70,6 +72,19 @@ _AZURE_ALL: Final = frozenset({"Owner"})
 _AZURE_WIDENING: Final = frozenset(
     {"Owner", "User Access Administrator", "Role Based Access Control Administrator"}
 )
+_AZURE_MACHINE: Final = frozenset(
+    {
+        "Owner",
+        "Contributor",
+        "Managed Identity Contributor",
+        "Managed Identity Operator",
+        "Virtual Machine Contributor",
+    }
+)
+"""Those with which one gets at the runner's machine, or at the identities that it has."""
+_AZURE_TAKEOVER: Final = re.compile(
+    r"\*|microsoft\.(compute|managedidentity)/(\*|.*/(\*|write|action|runcommand.*))", re.IGNORECASE
+)
 _GCP_VERBS: Final = {
     "get": Level.READ,
     "list": Level.LIST,
@@ -109,8 +124,22 @@ def read_azure_rights(role: RoleModel) -> Rights:
         widening=(
             *(_AZURE_ROLES[name] for name in roles if name in _AZURE_WIDENING),
             *([f"change who may do what ({', '.join(assigns)})"] if assigns else []),
+            *_find_takeover(roles, actions),
         ),
+        notes=_OF_VAULT if role.kind in (RoleKind.PROVISION, RoleKind.MAINTENANCE) else (),
     )
+
+
+_OF_VAULT: Final = ("It may read the values of the app's secrets.",)
+
+
+def _find_takeover(roles: Iterable[str], actions: Iterable[str]) -> tuple[str, ...]:
+    """Return how a role gets at the runner's machine, and so at all roles of the Stack."""
+    names = sorted(name for name in roles if name in _AZURE_MACHINE)
+    names += sorted(name for name in actions if _AZURE_TAKEOVER.fullmatch(name))
+    if not names:
+        return ()
+    return (f"act as every role that is on, by the runner's machine ({', '.join(names)})",)
 
 
 def _find_policy_setters(actions: Iterable[str]) -> tuple[str, ...]:

@@ -35,7 +35,7 @@ _BASES: Final = {
 _OWN: Final = {
     Cloud.AWS: "read the secrets of the Stack and write its log",
     Cloud.GCP: "read the secrets of the Stack and store those that it makes up",
-    Cloud.AZURE: "read the secrets of the Stack and write its log",
+    Cloud.AZURE: "read the secrets of the Stack and store those that it makes up",
     Cloud.LOCAL: "",
 }
 _GUARD: Final = """\
@@ -45,6 +45,13 @@ _GUARD: Final = """\
   machine.
 - It cannot change the organization, close the account, or stop and delete trails of CloudTrail.
 - This has a limit: a role that may make roles can make one that is not bound by it.
+"""
+_UNDENIED: Final = """\
+- Azure has no rights that deny. A role that may change everything in the resource group may also
+  change what the Stack made there.
+- Whoever may run commands on the runner's machine, or give its identities to another machine, can
+  act as every role that is on.
+- No job may read the vault with the document and the seal of the runner.
 """
 _EVERYTHING: Final = (
     "It may do **everything** in the account: read, change and delete all data, and give any rights"
@@ -82,6 +89,8 @@ def _write_parts(report: PermissionReport) -> Iterator[str]:
         yield from _write_role(role)
     if report.cloud is Cloud.AWS:
         yield f"## What every role is denied\n\n{_GUARD}"
+    if report.cloud is Cloud.AZURE:
+        yield f"## What no role is denied\n\n{_UNDENIED}"
     yield from _write_values(report)
     yield from _write_templates(report)
     yield from _write_destinations(report)

@@ -12,9 +12,9 @@ from exclave.stacks.azure.arm.template import build_group_template
 from exclave.stacks.azure.resources import TWINS
 from exclave.stacks.azure.terraform.module import write_files
 from exclave.stacks.naming import write_snake
-from tests.support.azure_stacks import FULL, GIVEN
+from tests.support.azure_stacks import FULL, GIVEN, NESTED
 from tests.support.emulated_azure.deployment import SUBSCRIPTION, Deployment
-from tests.support.stand_ins.module import StandInModule
+from tests.support.stand_ins.module import CHANGES, StandInModule
 
 CHOSEN = {
     "resource_group_name": "rg",
@@ -186,3 +186,16 @@ def test_a_stack_for_a_subscription_makes_its_group(tmp_path: Path) -> None:
     group = module.read_resources()["azurerm_resource_group.resource_group"]
     assert (group["name"], group["location"]) == ("made", "westeurope")
     assert read_document(module)["outputs"]["resource_group_name"] == "made"
+
+
+def test_templates_of_the_vendor_are_a_part_of_a_valid_module(tmp_path: Path) -> None:
+    provider = {"azurerm": {"features": {}, "subscription_id": SUBSCRIPTION}}
+    module = StandInModule(tmp_path, write_files(NESTED), provider)
+    values = {"db_password_secret": "x", "install_zones": ["1", "2"]}
+    module.configure(resource_group_name="rg", **values)
+    module.run("init")
+
+    planned = module.run("plan", "-detailed-exitcode", expected=CHANGES)
+
+    assert "azurerm_resource_group_template_deployment.nested_topic" in planned
+    assert "azurerm_resource_group_template_deployment.nested_more" in planned

@@ -29,6 +29,7 @@ COMMANDS = {
     "stack sub delete": {"--name", "--action-on-unmanage", "--yes"},
     "vmss scale": {"--name", "--resource-group", "--new-capacity"},
     "vmss list-instances": {"--name", "--resource-group", "--query", "--output"},
+    "vmss reimage": {"--name", "--resource-group"},
     "identity show": {"--name", "--resource-group", "--query", "--output"},
     "role assignment list": {"--all", "--assignee", "--query", "--output"},
     "resource list": {"--tag", "--query", "--output"},

@@ -259,7 +259,40 @@ def test_roles_of_azure_are_read_by_name_and_actions_by_their_last_word() -> Non
     ]
     assert rights.widening == (
         "change who may do what (Microsoft.Authorization/roleAssignments/write)",
+        "act as every role that is on, by the runner's machine (Contributor)",
     )
+
+
+def test_the_report_of_azure_says_who_reads_secrets_and_that_nothing_is_denied() -> None:
+    role = replace(make_role(), kind=RoleKind.MAINTENANCE)
+
+    text = write_markdown(build_report(make_model(role, cloud=Cloud.AZURE)))
+
+    assert "It may read the values of the app's secrets." in text
+    assert "## What no role is denied" in text
+    assert "store those that it makes up" in text
+
+
+@pytest.mark.parametrize(
+    ("action", "is_takeover"),
+    [
+        ("*", True),
+        ("Microsoft.Compute/*", True),
+        ("Microsoft.Compute/virtualMachineScaleSets/virtualMachines/runCommand/action", True),
+        ("Microsoft.ManagedIdentity/userAssignedIdentities/assign/action", True),
+        ("Microsoft.Compute/virtualMachines/write", True),
+        ("Microsoft.Compute/virtualMachines/read", False),
+        ("Microsoft.Storage/*", False),
+    ],
+)
+def test_actions_on_machines_and_identities_reach_every_role(
+    action: str, is_takeover: bool
+) -> None:
+    policy = PolicyModel("a", azure_actions=(action,))
+
+    (rights,) = read_all_rights(make_model(make_role(policy), cloud=Cloud.AZURE))
+
+    assert any("every role that is on" in line for line in rights.widening) == is_takeover
 
 
 def test_destinations_come_from_the_config() -> None:

@@ -18,7 +18,8 @@ def add_nested(builder: TemplateBuilder, model: StackModel) -> NestedOutputs:
     for plan in plan_nested(model):
         _add(builder, plan)
         outputs[plan.nested.name] = {
-            name: Native(_write_output(plan.resource, name)) for name in plan.outputs
+            name: Native(_write_output(plan.resource, name, type_))
+            for name, type_ in plan.outputs.items()
         }
     return outputs
 
@@ -37,6 +38,8 @@ def _add(builder: TemplateBuilder, plan: NestedPlan) -> None:
         }
 
 
-def _write_output(resource: Resource, name: str) -> str:
+def _write_output(resource: Resource, name: str, type_: str) -> str:
+    """Return an output as a text: JSON, unless it is one."""
     deployment = f"reference({write_id(resource)}, {quote(VERSIONS[DEPLOYMENT])})"
-    return f"string({deployment}.outputs[{quote(name)}].value)"
+    text = f"string({deployment}.outputs[{quote(name)}].value)"
+    return f"toLower({text})" if type_ == "bool" else text

@@ -29,6 +29,11 @@ def add_nested(builder: ModuleBuilder, model: StackModel) -> NestedOutputs:
         builder.add(plan.resource, arguments)
         content = f"jsondecode({read_attribute(plan.resource, 'output_content')})"
         outputs[plan.nested.name] = {
-            name: Native(f'tostring({content}["{quote(name)}"].value)') for name in plan.outputs
+            name: Native(_write_text(f'{content}["{quote(name)}"].value')) for name in plan.outputs
         }
     return outputs
+
+
+def _write_text(value: str) -> str:
+    """Return an output as a text: JSON, unless it is one."""
+    return f"try(tostring({value}), jsonencode({value}))"
