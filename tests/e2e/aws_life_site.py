@@ -17,7 +17,7 @@ from exclave.runner.cloud.sigv4 import AwsKeys
 from tests.faults.app_site import AppSite
 from tests.faults.site import UNHURRIED, KillableProcess, clean_env, make_site, wait_until
 from tests.faults.terraform_app import BARE
-from tests.support.aws_emulator import Aws, start_imds
+from tests.support.aws_emulator import Aws, Imds, start_imds
 from tests.support.aws_stacks import AppliedTemplate
 from tests.support.command_line import run_exclave
 from tests.support.emulated_aws.server import ACCOUNT, REGION, EmulatedAws, start_aws
@@ -104,6 +104,19 @@ resource "terraform_data" "base" {
 
 
 @dataclass
+class LifeMachine:
+    """The machine of a Stack's group: its metadata server, and the runner's process."""
+
+    imds: Imds
+    runner: KillableProcess
+
+    def end(self) -> None:
+        """End it as its group does, which the machine learns shortly before."""
+        self.imds.is_ending = True
+        self.runner.stop()
+
+
+@dataclass
 class Life:
     """The vendor's side, and what the customer has."""
 
@@ -187,7 +200,7 @@ class Life:
         return [(arn.split("/")[1], value) for arn, value in callers]
 
     @contextmanager
-    def start_machine(self, *, hurried: bool = True) -> Iterator[KillableProcess]:
+    def start_machine(self, *, hurried: bool = True) -> Iterator[LifeMachine]:
         """Start the machine of the Stack's group, with the file that its boot script writes."""
         machine, boot = find_machine(self.aws), read_boot_facts(self.aws)
         role = f"exclave-{boot['install']}-runner"
@@ -206,7 +219,7 @@ class Life:
             runner = KillableProcess([sys.executable, *words], env, self.folder / "machine.log")
             runner.start()
             try:
-                yield runner
+                yield LifeMachine(imds, runner)
             finally:
                 runner.stop()
 

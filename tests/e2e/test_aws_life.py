@@ -23,7 +23,7 @@ def test_an_install_lives_from_its_creation_until_the_customer_deletes_the_stack
 
     stack = life.apply_stack()
     boot = read_boot_facts(life.aws)
-    with life.start_machine():
+    with life.start_machine() as machine:
         version = life.wait_for_state(install, "active")
         provisioned = life.app.await_end(made["workflow_id"])
         by_provision = life.list_callers()
@@ -32,6 +32,7 @@ def test_an_install_lives_from_its_creation_until_the_customer_deletes_the_stack
         with life.as_customer():
             stack.update(RunnerEnabled="false")
         life.wait_for_state(install, "disabled")
+        machine.end()
         shown = life.run("installs", "get", "acme")
 
     with life.as_customer():
@@ -46,5 +47,6 @@ def test_an_install_lives_from_its_creation_until_the_customer_deletes_the_stack
     assert by_provision == [(f"{install}-provision", "-")]
     assert by_action == [(f"{install}-maintenance", GIVEN["DbPasswordSecret"])]
     assert shown["stack"]["state"] == "disabled"
+    assert shown["stack"]["leaving"].startswith("terminating since 2")
     assert [secret["ARN"] for secret in secrets] == [stack.outputs["SealSecretArn"]]
     assert roles == []

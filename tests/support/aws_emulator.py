@@ -110,6 +110,8 @@ class Imds:
     """The id of the machine; without it, it has no identity document."""
     session: str = "imds-session"
     asked: list[str] = field(default_factory=list)
+    is_ending: bool = False
+    """Whether the group of the machine terminates it."""
 
     def answer(self, method: str, path: str, headers: Mapping[str, str]) -> tuple[int, str]:
         self.asked.append(path)
@@ -130,6 +132,8 @@ class Imds:
                     "Expiration": "2099-01-01T00:00:00Z",
                 }
             )
+        if path == "/latest/meta-data/autoscaling/target-lifecycle-state":
+            return 200, "Terminated" if self.is_ending else "InService"
         if path == "/latest/dynamic/instance-identity/document" and self.machine:
             facts = {"instanceId": self.machine, "availabilityZone": f"{REGION}a"}
             return 200, json.dumps(facts)

@@ -7,7 +7,7 @@ from pydantic import BaseModel
 from exclave.client.exchange import Model, ask, build_post, read_reply
 from exclave.client.transport import Link, build_tls, open_client
 from exclave.wire.model import Request
-from exclave.wire.stacks import Resigned, StackReport, StackTerms
+from exclave.wire.stacks import Leaving, Resigned, StackReport, StackTerms
 
 _WITHIN_S = 20.0
 
@@ -17,6 +17,10 @@ class StackApi(Protocol):
 
     async def report(self, token: str, request: StackReport) -> StackTerms:
         """Send a report; return what the app asks of the customer now."""
+        ...
+
+    async def leave(self, token: str, request: Leaving) -> None:
+        """Announce that the machine goes, and why."""
         ...
 
     async def resign(self, token: str) -> Resigned:
@@ -38,6 +42,11 @@ class HttpStackApi:
     async def report(self, token: str, request: StackReport) -> StackTerms:
         """Send a report."""
         return await self._post(StackTerms, "/v1/stack/report", request, token)
+
+    async def leave(self, token: str, request: Leaving) -> None:
+        """Announce that the machine goes."""
+        posted = build_post(self._client, "/v1/stack/leaving", request, token)
+        await ask(self._link, self._client, posted, _WITHIN_S)
 
     async def resign(self, token: str) -> Resigned:
         """Close the runner's identity."""

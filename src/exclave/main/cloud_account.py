@@ -19,6 +19,7 @@ from exclave.runner.cloud.azure import AzureAccount
 from exclave.runner.cloud.boot import Boot
 from exclave.runner.cloud.document import CloudDocument, parse_document
 from exclave.runner.cloud.document_file import DocumentFile
+from exclave.runner.cloud.endings import is_ending_in_aws, is_ending_in_azure, is_ending_in_gcp
 from exclave.runner.cloud.exchange import Route
 from exclave.runner.cloud.gcp import GcpAccount, GcpAddresses
 from exclave.runner.cloud.guard import find_open_metadata
@@ -35,7 +36,13 @@ from exclave.wire.stacks import Cloud
 
 _log = Log("runner.cloud")
 
-ReadMachine = Callable[[], Awaitable[Machine]]
+
+@dataclass(frozen=True, slots=True)
+class MachineMetadata:
+    """What the metadata server of the machine is asked."""
+
+    read_machine: Callable[[], Awaitable[Machine]]
+    is_ending: Callable[[], Awaitable[bool]]
 
 
 @dataclass(slots=True)
@@ -47,7 +54,7 @@ class CloudSide:
     account: CloudAccount
     clock: Clock
     randomness: Randomness
-    read_machine: ReadMachine
+    metadata: MachineMetadata
     has_metadata: bool = True
     """False if a test stands in for the metadata server of the machine."""
     fault: str = "whether jobs can reach the metadata server was not tried yet"
@@ -100,7 +107,14 @@ class CloudSide:
 
     def make_reporter(self, api: StackApi) -> CloudReporter:
         """Return what reports the Stack to the control plane."""
-        return CloudReporter(self.cloud, api, self.watch, self.secrets, self.read_machine)
+        return CloudReporter(
+            self.cloud,
+            api,
+            self.watch,
+            self.secrets,
+            self.metadata.read_machine,
+            self.metadata.is_ending,
+        )
 
     def bind_identity(self, audit: Audit) -> OpenIdentity:
         """Return what gives jobs their roles."""
@@ -116,16 +130,19 @@ class CloudSide:
         ).open
 
 
-def choose_machine(boot: Boot, settings: RunnerSettings, clock: Clock) -> ReadMachine:
-    """Return what asks the metadata server which machine this is."""
-    metadata = settings.metadata_url or METADATA
+def choose_machine(boot: Boot, settings: RunnerSettings, clock: Clock) -> MachineMetadata:
+    """Return what asks the metadata server about the machine."""
+    url = settings.metadata_url or METADATA
     match boot.cloud:
         case "aws":
-            return AwsMetadata(metadata).read_machine
+            aws = AwsMetadata(url)
+            return MachineMetadata(aws.read_machine, partial(is_ending_in_aws, aws))
         case "gcp":
-            return GcpMetadata(clock, metadata).read_machine
+            gcp = GcpMetadata(clock, url)
+            return MachineMetadata(gcp.read_machine, partial(is_ending_in_gcp, gcp))
         case "azure":
-            return AzureMetadata(clock, metadata).read_machine
+            azure = AzureMetadata(clock, url)
+            return MachineMetadata(azure.read_machine, partial(is_ending_in_azure, azure))
 
 
 def open_account(

@@ -104,12 +104,15 @@ async def run_runner(settings: RunnerSettings, stack: StackFolder | None = None)
     held = collect_held(settings, config, stack)
     connector = make_connector(config, find_path(settings), held.note_token)
     duties: list[Duty] = [watch_switch, send_rescued_states]
+    leave: Duty | None = None
     if stack is not None:
         isolated = bool(config.run_as)
         probe = ClusterProbe(connector, clock, randomness)
         duties.append(Reporter(stack, stack_api, secrets, probe, isolated=isolated).run)
     if cloud is not None:
-        duties += [cloud.watch.run, cloud.make_reporter(stack_api).run]
+        reporter = cloud.make_reporter(stack_api)
+        duties += [cloud.watch.run, reporter.run]
+        leave = reporter.leave
     enrolling = (
         None
         if boot is None
@@ -129,6 +132,7 @@ async def run_runner(settings: RunnerSettings, stack: StackFolder | None = None)
         cloud=enrolling,
         pinned=_find_pinned(boot, stack),
         duties=duties,
+        leave=leave,
         bind_identity=bind_no_identity if cloud is None else cloud.bind_identity,
     )
     stop_on_signals(runner)

@@ -75,6 +75,7 @@ class Runner:
         cloud: CloudEnrolment | None = None,
         pinned: Mapping[str, str] | None = None,
         duties: Sequence[Duty] = (),
+        leave: Duty | None = None,
         held: HeldSecrets | None = None,
         bind_identity: Callable[[Audit], OpenIdentity] = bind_no_identity,
     ) -> None:
@@ -91,6 +92,7 @@ class Runner:
         self._cloud = cloud
         self._pinned = pinned
         self._duties = duties
+        self._leave = leave
         self._held = held or HeldSecrets()
         self._bind_identity = bind_identity
         self._signals = Signals()
@@ -218,6 +220,8 @@ class Runner:
         if self._failure is None:
             renewing.cancel()
             await self._send_last_renewal(renewer)
+            if self._leave is not None:
+                await self._leave(deps)
         deps.audit.write("stopped", failure=str(self._failure or ""))
 
     async def _stop_work(self, deps: Deps) -> None:

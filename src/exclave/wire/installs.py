@@ -106,6 +106,8 @@ class StackSummary(Reply):
     roles_off: list[str] = []
     """Roles that the customer has switched off, or not switched on."""
     machine: str = ""
+    leaving: str = ""
+    """Why its machine goes, if it said so and no other one has reported since."""
     beacon: str = ""
     """What somebody says who claims to be its machine, as long as nobody has proved it."""
 

@@ -118,6 +118,7 @@ class RunnerHarness:
         self.free_bytes = 1 << 40
         self.seed = 7
         self.duties: list[Duty] = []
+        self.leave: Duty | None = None
         self.pinned: dict[str, str] | None = None
 
     def build(self) -> Runner:
@@ -134,6 +135,7 @@ class RunnerHarness:
             enrolment_token=TOKEN,
             pinned=self.pinned,
             duties=self.duties,
+            leave=self.leave,
         )
 
     def start(self) -> tuple[Runner, "asyncio.Task[None]"]:

@@ -32,8 +32,15 @@ def summarise_stack(tx: Tx, org: OrgId, install: AppInstall) -> StackSummary | N
         machine=" ".join(
             filter(None, (text_or_empty(machine.get(key)) for key in ("id", "type", "zone")))
         ),
+        leaving=_show_leaving(report),
         beacon="" if run else _show_beacon(newest),
     )
+
+
+def _show_leaving(report: JsonObject) -> str:
+    """Return why the last machine went; a report of the next one replaces it."""
+    reason, at = text_or_empty(report.get("leaving")), text_or_empty(report.get("leaving_at"))
+    return f"{reason} since {at}" if reason else ""
 
 
 def _show_beacon(version: StackVersion) -> str:

@@ -78,9 +78,13 @@ def find_current(tx: Tx, org: OrgId, install: str, *, lock: bool = False) -> Sta
 
 
 def show_state(version: StackVersion, newest: StackVersion | None, now: datetime) -> StackState:
-    """Return the state of a version as people see it: one that is run may be outdated, or gone."""
+    """Return the state of a version as people see it: one that is run may be outdated, or gone.
+
+    A Stack that the customer has stopped has no machine: that one went says nothing about it.
+    """
     left_at = (version.report or {}).get("leaving_at")
-    if version.is_run and left_at and now - datetime.fromisoformat(str(left_at)) > _BACK_IN:
+    is_expected = version.state is not StackState.DISABLED and version.is_run
+    if is_expected and left_at and now - datetime.fromisoformat(str(left_at)) > _BACK_IN:
         return StackState.REMOVED
     is_old = newest is not None and newest.version > version.version
     if is_old and version.state in {StackState.ACTIVE, StackState.INCOMPLETE}:

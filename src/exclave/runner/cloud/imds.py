@@ -32,6 +32,7 @@ _SERVER: Final = "the metadata server of the machine"
 _SESSION_S: Final = 300
 _AZURE_VERSION: Final = "2018-02-01"
 _AZURE_INSTANCE: Final = "2021-02-01"
+_AZURE_EVENTS: Final = "2020-07-01"
 _NONCE: Final = re.compile(r"[A-Za-z0-9_-]{1,32}")
 
 
@@ -202,6 +203,11 @@ class AzureMetadata:
             text_or_empty(image.get("sku")) or text_or_empty(image.get("id")),
             text_or_empty(facts.get("vmSize")),
         )
+
+    async def read_events(self) -> str:
+        """Return what Azure announces for the machine, as JSON."""
+        url = f"{self.url}/metadata/scheduledevents?api-version={_AZURE_EVENTS}"
+        return await _read_text(url, _AZURE_HEADERS) or "{}"
 
 
 _GOOGLE_HEADERS: Final = {"Metadata-Flavor": "Google"}

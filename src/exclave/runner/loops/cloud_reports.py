@@ -1,5 +1,6 @@
-"""Reports of a Stack in a cloud: what is applied there, and which secrets the customer gave."""
+"""Reports of a Stack in a cloud: what is applied, its secrets, and that the machine goes."""
 
+import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Final
 
@@ -8,7 +9,7 @@ from exclave.base.errors import Problem
 from exclave.base.json_values import Json, text_or_empty
 from exclave.base.logs import Log
 from exclave.client.problems import RemoteProblem
-from exclave.client.retry import RetryPolicy, is_passing
+from exclave.client.retry import RetryPolicy, is_passing, retry
 from exclave.client.stacks import StackApi
 from exclave.runner.cloud.accounts import SecretDenied
 from exclave.runner.cloud.document import FORMAT, CloudDocument
@@ -22,6 +23,7 @@ from exclave.wire.stacks import (
     INPUT_SECRET,
     Cloud,
     DocumentFacts,
+    Leaving,
     ReportedMachine,
     StackReport,
 )
@@ -29,6 +31,8 @@ from exclave.wire.stacks import (
 _log = Log("runner.reports")
 
 REPORTS: Final = RetryPolicy(first_s=0.5, longest_s=30.0)
+FAREWELLS: Final = RetryPolicy(first_s=0.5, longest_s=2.0, give_up_s=8.0)
+_FAREWELL_WITHIN_S: Final = 15.0
 _LOOK_EVERY_S: Final = 1.0
 _AGAIN_AFTER_S: Final = 60.0
 _REFERENCES: Final[Mapping[Cloud, str]] = {
@@ -50,21 +54,24 @@ class CloudReporter:
         watch: DocumentWatch,
         secrets: CloudSecrets,
         read_machine: Callable[[], Awaitable[Machine]],
+        is_ending: Callable[[], Awaitable[bool]],
     ) -> None:
         self._cloud = cloud
         self._api = api
         self._watch = watch
         self._secrets = secrets
         self._read_machine = read_machine
+        self._is_ending = is_ending
+        self._sending = asyncio.Lock()
         self._machine: ReportedMachine | None = None
         self._given: frozenset[str] | None = None
         """The secrets that had a value when they could be read last."""
 
     async def run(self, deps: Deps) -> None:
-        """Report as long as the runner runs; nothing before the first document."""
+        """Report until the runner stops; nothing before the first document."""
         sent, looked_at = "", float("-inf")
         failures = 0
-        while True:
+        while not deps.signals.stopping.is_set():
             pause = _LOOK_EVERY_S
             again_after = max(_AGAIN_AFTER_S, deps.pace.every_s)
             is_due = deps.clock.monotonic() - looked_at > again_after
@@ -74,7 +81,8 @@ class CloudReporter:
                     if deps.signals.report_wanted:
                         deps.signals.report_wanted = False
                         await self._watch.look(deps)
-                    sent = await self._report(deps, self._watch.document or document, sent)
+                    async with self._sending:
+                        sent = await self._report(deps, self._watch.document or document, sent)
                     looked_at, failures = deps.clock.monotonic(), 0
                 except IdentityRefused:
                     raise
@@ -83,6 +91,33 @@ class CloudReporter:
                     pause = REPORTS.choose_delay(deps.randomness, failures, problem)
                     failures += 1
             await deps.clock.sleep(pause)
+
+    async def leave(self, deps: Deps) -> None:
+        """Announce that the machine goes, and why; a report would say that it is still there."""
+        try:
+            async with asyncio.timeout(_FAREWELL_WITHIN_S), self._sending:
+                leaving = await self._explain_leaving()
+                await retry(
+                    lambda: deps.session.call(lambda token: self._api.leave(token, leaving)),
+                    FAREWELLS,
+                    deps.clock,
+                    deps.randomness,
+                )
+        except TimeoutError:
+            _log.warning("leaving_not_announced", message="the control plane did not answer")
+        except Problem as problem:
+            _log.warning("leaving_not_announced", code=problem.code, message=problem.message)
+        else:
+            deps.audit.write("leaving_announced", reason=leaving.reason)
+
+    async def _explain_leaving(self) -> Leaving:
+        """Return why the machine goes: its cloud ends it, or only the runner is stopped."""
+        try:
+            is_ending = await self._is_ending()
+        except Problem as problem:
+            _log.warning("ending_unknown", message=problem.message)
+            is_ending = False
+        return Leaving(reason="terminating" if is_ending else "stopping")
 
     async def _report(self, deps: Deps, document: CloudDocument, sent: str) -> str:
         """Send a report; return its digest."""

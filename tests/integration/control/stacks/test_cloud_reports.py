@@ -217,13 +217,25 @@ async def test_a_stack_whose_machine_left_is_gone_unless_another_one_comes(
     await shop.report(who, digest)
 
     await cloud_reports.note_leaving(shop.deps, who, Leaving(reason="terminating"))
-    soon = await shop.show_states()
+    soon, leaving = await shop.show_states(), (await summarise(shop)).leaving
     shop.clock.advance(901)
     later = await shop.show_states()
     await shop.report(who, digest)
 
     assert (soon, later) == ([(1, "active")], [(1, "removed")])
+    assert leaving.startswith("terminating since 2")
     assert await shop.show_states() == [(1, "active")]
+    assert (await summarise(shop)).leaving == ""
+
+
+async def test_a_stopped_stack_stays_stopped_when_its_machine_goes(shop: CloudShop) -> None:
+    who, digest = await shop.enrol(), await find_digest(shop, 1)
+    await shop.report(who, digest, enabled=False)
+
+    await cloud_reports.note_leaving(shop.deps, who, Leaving(reason="terminating"))
+    shop.clock.advance(901)
+
+    assert await shop.show_states() == [(1, "disabled")]
 
 
 async def test_a_runner_without_a_stack_in_a_cloud_cannot_leave(world: World) -> None:

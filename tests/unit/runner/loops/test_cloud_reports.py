@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+import pytest
+
 from exclave.base.clock import Clock
 from exclave.client.problems import RemoteProblem
 from exclave.runner.cloud.document_file import DocumentFile
@@ -11,7 +13,7 @@ from exclave.runner.cloud.stores import CloudSecrets
 from exclave.runner.executions.deps import Deps
 from exclave.runner.loops.cloud_reports import CloudReporter
 from exclave.runner.loops.document_watch import DocumentWatch
-from exclave.wire.stacks import Cloud, Resigned, StackReport, StackTerms
+from exclave.wire.stacks import Cloud, Leaving, Resigned, StackReport, StackTerms
 from tests.unit.runner.cloud.cloud_kit import (
     ROLE,
     FakeAccount,
@@ -32,12 +34,22 @@ class Api:
         self.clock = clock
         self.reports: list[tuple[float, StackReport]] = []
         self.problem: RemoteProblem | None = None
+        self.farewells: list[Leaving] = []
+        self.is_deaf = False
 
     async def report(self, token: str, request: StackReport) -> StackTerms:
         self.reports.append((self.clock.monotonic(), request))
         if self.problem is not None:
             raise self.problem
         return StackTerms(install_id=f"ins_{'0' * 26}", install="acme", app="shop")
+
+    async def leave(self, token: str, request: Leaving) -> None:
+        if self.is_deaf:
+            await self.clock.sleep(10_000)
+        if self.problem is not None:
+            problem, self.problem = self.problem, None
+            raise problem
+        self.farewells.append(request)
 
     async def resign(self, token: str) -> Resigned:
         raise NotImplementedError
@@ -53,9 +65,13 @@ class Reports:
         self.api = Api(house.clock)
         self.machine: Machine | None = Machine("i-1", "eu-west-1a", "ami-1", "t3.medium")
         store = CloudSecrets(self.account, self.watch.get_document, str)
-        self.reporter = CloudReporter(Cloud.AWS, self.api, self.watch, store, self.read_machine)
+        self.is_ending: bool | None = False
+        self.reporter = CloudReporter(
+            Cloud.AWS, self.api, self.watch, store, self.read_machine, self.read_ending
+        )
         self.deps: Deps | None = None
         house.duties = [self._note, self.watch.run, self.reporter.run]
+        house.leave = self.reporter.leave
 
     async def _note(self, deps: Deps) -> None:
         self.deps = deps
@@ -64,6 +80,11 @@ class Reports:
         if self.machine is None:
             raise CloudRefused("the metadata server does not answer")
         return self.machine
+
+    async def read_ending(self) -> bool:
+        if self.is_ending is None:
+            raise CloudRefused("the metadata server does not answer")
+        return self.is_ending
 
 
 def test_a_report_has_what_is_applied_and_no_value_of_a_secret(tmp_path: Path) -> None:
@@ -166,8 +187,49 @@ async def test_other_clouds_name_their_references_otherwise(tmp_path: Path) -> N
     document = read_document(digest=DIGEST)
     for cloud, name in ((Cloud.AZURE, "db_secret_id"), (Cloud.GCP, "db_secret_name")):
         store = CloudSecrets(reports.account, lambda: document, str)
-        reporter = CloudReporter(cloud, reports.api, reports.watch, store, reports.read_machine)
+        reporter = CloudReporter(
+            cloud, reports.api, reports.watch, store, reports.read_machine, reports.read_ending
+        )
 
         report = await reporter.build_report(document)
 
         assert report.outputs[name] == "db-arn"
+
+
+@pytest.mark.parametrize(
+    ("is_ending", "reason"), [(True, "terminating"), (False, "stopping"), (None, "stopping")]
+)
+def test_a_runner_that_stops_says_why_and_reports_nothing_afterwards(
+    tmp_path: Path, is_ending: bool | None, reason: str
+) -> None:
+    async def scenario(house: RunnerHarness) -> None:
+        reports = Reports(house)
+        runner, task = house.start()
+        await house.clock.sleep(10)
+        reports.is_ending = is_ending
+        reports.api.problem = RemoteProblem(503, "busy", "try again")
+        before = len(reports.api.reports)
+        await house.stop(runner, task)
+
+        assert [leaving.reason for leaving in reports.api.farewells] == [reason]
+        assert len(reports.api.reports) == before
+
+    house = run_scenario(tmp_path, scenario)
+
+    assert house.audit_events()[-2:] == ["leaving_announced", "stopped"]
+
+
+def test_a_control_plane_that_does_not_answer_keeps_no_machine_from_going(tmp_path: Path) -> None:
+    async def scenario(house: RunnerHarness) -> None:
+        reports = Reports(house)
+        runner, task = house.start()
+        await house.clock.sleep(10)
+        reports.api.is_deaf = True
+        began = house.clock.monotonic()
+        await house.stop(runner, task)
+
+        assert house.clock.monotonic() - began < 20
+
+    house = run_scenario(tmp_path, scenario)
+
+    assert "leaving_announced" not in house.audit_events()

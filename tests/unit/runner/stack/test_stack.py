@@ -27,6 +27,7 @@ from exclave.runner.stack.supervisor import (
 from exclave.runner.stack.systemd import write_unit
 from exclave.wire.runner import Poll, PollReply
 from exclave.wire.stacks import (
+    Leaving,
     Resigned,
     StackDocument,
     StackInput,
@@ -228,6 +229,9 @@ class FakeStackApi:
         if self.problems:
             raise self.problems.pop(0)
         return self.terms
+
+    async def leave(self, token: str, request: Leaving) -> None:
+        raise AssertionError("only runners in clouds say that their machine goes")
 
     async def resign(self, token: str) -> Resigned:
         raise AssertionError("no test of the reporter resigns")
