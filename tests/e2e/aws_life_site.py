@@ -109,6 +109,16 @@ class LifeMachine:
 
     imds: Imds
     runner: KillableProcess
+    install: str
+
+    def read_log(self, aws: EmulatedAws, kind: str) -> list[str]:
+        """Return the events that the machine has written into the customer's log store."""
+        page = aws.connect("logs").get_log_events(
+            logGroupName=f"/exclave/{self.install}",
+            logStreamName=f"{self.imds.machine}/{kind}",
+            startFromHead=True,
+        )
+        return [json.loads(line["message"])["event"] for line in page["events"]]
 
     def end(self) -> None:
         """End it as its group does, which the machine learns shortly before."""
@@ -219,7 +229,7 @@ class Life:
             runner = KillableProcess([sys.executable, *words], env, self.folder / "machine.log")
             runner.start()
             try:
-                yield LifeMachine(imds, runner)
+                yield LifeMachine(imds, runner, boot["install"])
             finally:
                 runner.stop()
 

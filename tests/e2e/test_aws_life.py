@@ -30,6 +30,7 @@ def test_an_install_lives_from_its_creation_until_the_customer_deletes_the_stack
         ran = life.app.await_end(life.run("actions", "run", "acme", "whoami")["id"])
         by_action = life.list_callers()
         with life.as_customer():
+            logs = {kind: machine.read_log(life.aws, kind) for kind in ("runner", "audit")}
             stack.update(RunnerEnabled="false")
         life.wait_for_state(install, "disabled")
         machine.end()
@@ -46,6 +47,8 @@ def test_an_install_lives_from_its_creation_until_the_customer_deletes_the_stack
     assert ran["state"] == "succeeded", ran
     assert by_provision == [(f"{install}-provision", "-")]
     assert by_action == [(f"{install}-maintenance", GIVEN["DbPasswordSecret"])]
+    assert {"enrolled", "job_started"} <= set(logs["audit"])
+    assert "enrolled_by_attestation" in logs["runner"]
     assert shown["stack"]["state"] == "disabled"
     assert shown["stack"]["leaving"].startswith("terminating since 2")
     assert [secret["ARN"] for secret in secrets] == [stack.outputs["SealSecretArn"]]

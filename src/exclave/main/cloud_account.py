@@ -25,12 +25,15 @@ from exclave.runner.cloud.gcp import GcpAccount, GcpAddresses
 from exclave.runner.cloud.guard import find_open_metadata
 from exclave.runner.cloud.identities import CloudIdentities
 from exclave.runner.cloud.imds import METADATA, AwsMetadata, AzureMetadata, GcpMetadata, Machine
+from exclave.runner.cloud.log_stores import open_log_store
+from exclave.runner.cloud.own_log import OwnLog
 from exclave.runner.cloud.seal import prepare_seal_key
 from exclave.runner.cloud.stores import CloudSecrets
 from exclave.runner.config import RunnerConfig
 from exclave.runner.jobs.identity import OpenIdentity
 from exclave.runner.loops.cloud_reports import CloudReporter
 from exclave.runner.loops.document_watch import DocumentWatch
+from exclave.runner.loops.log_shipping import LogShipper
 from exclave.runner.processes.users import JobUser, read_run_as
 from exclave.wire.stacks import Cloud
 
@@ -116,6 +119,11 @@ class CloudSide:
             self.metadata.is_ending,
         )
 
+    def make_shipper(self, own: OwnLog) -> LogShipper:
+        """Return what copies the runner's own log and its audit trail to the customer's store."""
+        store = open_log_store(self.account)
+        return LogShipper(store, self.watch.get_document, self.metadata.read_machine, own)
+
     def bind_identity(self, audit: Audit) -> OpenIdentity:
         """Return what gives jobs their roles."""
         return CloudIdentities(
@@ -154,10 +162,10 @@ def open_account(
     match boot.cloud:
         case "aws":
             domain = name_service("x", boot.region).removeprefix(f"x.{boot.region}.")
-            addresses = AwsAddresses(boot.domain or domain, own, own)
+            addresses = AwsAddresses(boot.domain or domain, own, own, own)
             return AwsAccount(boot.region, caller, AwsMetadata(metadata), addresses)
         case "gcp":
-            places = GcpAddresses(own, own) if own else GcpAddresses()
+            places = GcpAddresses(own, own, own) if own else GcpAddresses()
             return GcpAccount(caller, GcpMetadata(clock, metadata), places)
         case "azure":
             return AzureAccount(boot.identity, caller, AzureMetadata(clock, metadata), own)

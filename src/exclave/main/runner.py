@@ -2,6 +2,7 @@
 
 import asyncio
 import hashlib
+import logging
 import os
 from collections.abc import Callable
 from dataclasses import replace
@@ -24,6 +25,7 @@ from exclave.main.cluster_access import make_connector
 from exclave.main.install_runner import make_install_executors
 from exclave.main.settings import RunnerSettings
 from exclave.runner.cloud.boot import Boot
+from exclave.runner.cloud.own_log import OwnLog
 from exclave.runner.config import RunnerConfig
 from exclave.runner.control_plane.identity import KEY
 from exclave.runner.control_plane.registry_access import bind_registry
@@ -38,7 +40,9 @@ from exclave.runner.jobs.identity import bind_no_identity
 from exclave.runner.kube.access.clusters import ClusterConnector
 from exclave.runner.kube.access.probe import ClusterProbe
 from exclave.runner.logs.spooled_log import bind_open_log
+from exclave.runner.loops.cloud_reports import CloudReporter
 from exclave.runner.loops.kill_switch_watch import watch_switch
+from exclave.runner.loops.log_shipping import LogShipper
 from exclave.runner.processes.cell import make_cells
 from exclave.runner.processes.isolation import STATE, Isolation, claim_users, decide_isolation
 from exclave.runner.processes.leftovers import kill_leftovers
@@ -88,6 +92,9 @@ async def run_runner(settings: RunnerSettings, stack: StackFolder | None = None)
     """Run until SIGTERM or SIGINT, or until the control plane revokes the identity."""
     settings, boot = follow_boot(settings)
     config = build_config(settings)
+    own = OwnLog()
+    if boot is not None:
+        logging.getLogger().addHandler(own)
     clock = SystemClock()
     randomness = SystemRandomness()
     cloud = None if boot is None else await open_cloud(boot, settings, config, clock, randomness)
@@ -110,9 +117,9 @@ async def run_runner(settings: RunnerSettings, stack: StackFolder | None = None)
         probe = ClusterProbe(connector, clock, randomness)
         duties.append(Reporter(stack, stack_api, secrets, probe, isolated=isolated).run)
     if cloud is not None:
-        reporter = cloud.make_reporter(stack_api)
-        duties += [cloud.watch.run, reporter.run]
-        leave = reporter.leave
+        reporter, shipper = cloud.make_reporter(stack_api), cloud.make_shipper(own)
+        duties += [cloud.watch.run, reporter.run, shipper.run]
+        leave = partial(leave_machine, reporter, shipper)
     enrolling = (
         None
         if boot is None
@@ -141,10 +148,16 @@ async def run_runner(settings: RunnerSettings, stack: StackFolder | None = None)
     try:
         await runner.run()
     finally:
+        logging.getLogger().removeHandler(own)
         await api.close()
         await stack_api.close()
         if enrolling is not None:
             await enrolling.api.close()
+
+
+async def leave_machine(reporter: CloudReporter, shipper: LogShipper, deps: Deps) -> None:
+    """Announce that the machine goes, and ship the end of the log, at the same time."""
+    await asyncio.gather(reporter.leave(deps), shipper.finish(deps))
 
 
 async def open_cloud(

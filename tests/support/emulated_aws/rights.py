@@ -38,6 +38,10 @@ def _find_resource(request: Any) -> str:
     match request._service:
         case "secretsmanager":
             return str(json.loads(request._body).get("SecretId", ""))
+        case "logs":
+            asked = json.loads(request._body)
+            group, stream = asked.get("logGroupName", ""), asked.get("logStreamName", "")
+            return f"arn:aws:logs:eu-west-1:123456789012:log-group:{group}:log-stream:{stream}"
         case "sts":
             return _read_form(request, "RoleArn")
         case _:

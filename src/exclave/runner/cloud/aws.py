@@ -38,10 +38,11 @@ class AwsAddresses:
     domain: str = "amazonaws.com"
     sts: str = ""
     secrets: str = ""
+    logs: str = ""
 
     def find(self, service: str, region: str) -> str:
         """Return the URL of a service in a region."""
-        own = {"sts": self.sts, "secretsmanager": self.secrets}.get(service, "")
+        own = {"sts": self.sts, "secretsmanager": self.secrets, "logs": self.logs}.get(service, "")
         return own or f"https://{service}.{region}.{self.domain}"
 
 
@@ -98,6 +99,11 @@ class AwsAccount:
         what = f"STS, asked for the role `{session.role}`,"
         text = await self.caller.retry(lambda: self._post("sts", body, _FORM, what, {}))
         return _read_credential(text)
+
+    async def post_json(self, service: str, target: str, request: JsonObject, *, what: str) -> str:
+        """Return the answer of a service that is asked in JSON."""
+        body, more = json.dumps(request).encode(), {"x-amz-target": target}
+        return await self.caller.retry(lambda: self._post(service, body, _JSON, what, more))
 
     async def _ask(self, action: str, request: JsonObject) -> JsonObject:
         body, what = json.dumps(request).encode(), "Secrets Manager"

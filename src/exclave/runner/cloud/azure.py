@@ -15,7 +15,7 @@ from exclave.runner.cloud.accounts import (
     SecretDenied,
     explain_secret,
 )
-from exclave.runner.cloud.exchange import CloudRefused, ask_cloud_json
+from exclave.runner.cloud.exchange import CloudRefused, ask_cloud, ask_cloud_json
 from exclave.runner.cloud.imds import AzureMetadata
 
 VAULT: Final = "https://vault.azure.net"
@@ -81,6 +81,27 @@ class AzureAccount:
             raise CloudRefused(f"jobs get no tokens for `{wanted}`", status=HTTPStatus.FORBIDDEN)
         token = await self.metadata.read_token(wanted, session.role)
         return Credential(token.expires_at, token=token.value)
+
+    async def post(self, url: str, resource: str, body: bytes, *, what: str) -> str:
+        """Return the answer of an API that is asked in JSON as the runner's own identity."""
+
+        async def ask() -> str:
+            token = await self.metadata.read_token(resource, self.identity)
+            headers = {
+                "Authorization": f"Bearer {token.value.reveal()}",
+                "Content-Type": "application/json",
+            }
+            return await ask_cloud(
+                "POST",
+                url,
+                what=what,
+                headers=headers,
+                body=body,
+                limits=API_LIMITS,
+                route=self.caller.route,
+            )
+
+        return await self.caller.retry(ask)
 
     async def _list_versions(self, reference: str) -> list[str]:
         """Return the enabled versions, the oldest first."""

@@ -15,6 +15,7 @@ from exclave.base.json_values import JsonObject, parse_object
 
 _MOST_BYTES: Final = 256 << 10
 _SHOWN: Final = 300
+_ANSWERS: Final = frozenset({HTTPStatus.OK, HTTPStatus.NO_CONTENT})
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +92,7 @@ async def ask_cloud(
         hint = "Check that the runner runs in this cloud and may reach it."
         raise CloudRefused(message, hint=hint) from error
     text = data.decode(errors="replace")
-    if response.status_code != HTTPStatus.OK:
+    if response.status_code not in _ANSWERS:
         message = f"{what} answered {response.status_code}: {text.strip()[:_SHOWN]}"
         raise CloudRefused(message, status=response.status_code)
     return text

@@ -33,6 +33,7 @@ class GcpAddresses:
 
     credentials: str = "https://iamcredentials.googleapis.com"
     secrets: str = "https://secretmanager.googleapis.com"
+    logging: str = "https://logging.googleapis.com"
 
 
 @dataclass(slots=True)
@@ -75,7 +76,7 @@ class GcpAccount:
             ":generateAccessToken"
         )
         request: JsonObject = {"scope": [_SCOPE], "lifetime": f"{_LIFETIME_S}s"}
-        reply = await self._send("POST", url, f"Google, asked for `{session.role}`,", request)
+        reply = await self.send("POST", url, f"Google, asked for `{session.role}`,", request)
         token, ends = text_or_empty(reply.get("accessToken")), read_time(reply.get("expireTime"))
         if not token or ends is None:
             raise CloudRefused("Google answered without a token")
@@ -105,13 +106,15 @@ class GcpAccount:
     async def _ask(self, method: str, path: str, request: JsonObject | None = None) -> JsonObject:
         try:
             url = f"{self.addresses.secrets}/v1/{path}"
-            return await self._send(method, url, "Secret Manager", request)
+            return await self.send(method, url, "Secret Manager", request)
         except CloudRefused as refused:
             raise explain_secret(refused) from refused
 
-    async def _send(
+    async def send(
         self, method: str, url: str, what: str, request: JsonObject | None
     ) -> JsonObject:
+        """Return the answer of an API that is asked as the machine."""
+
         async def ask() -> JsonObject:
             headers = {"Authorization": f"Bearer {await self._read_token()}"}
             body = None if request is None else json.dumps(request).encode()
