@@ -4,10 +4,10 @@ from typing import Protocol
 
 from pydantic import BaseModel
 
-from exclave.client.exchange import Model, ask, build_post, read_reply
+from exclave.client.exchange import Model, ask, authorise, build_post, read_reply
 from exclave.client.transport import Link, build_tls, open_client
 from exclave.wire.model import Request
-from exclave.wire.stacks import Leaving, Resigned, StackReport, StackTerms
+from exclave.wire.stacks import Leaving, ProgramOffer, Resigned, StackReport, StackTerms
 
 _WITHIN_S = 20.0
 
@@ -21,6 +21,10 @@ class StackApi(Protocol):
 
     async def leave(self, token: str, request: Leaving) -> None:
         """Announce that the machine goes, and why."""
+        ...
+
+    async def ask_program(self, token: str) -> ProgramOffer:
+        """Return the program that the runner should run."""
         ...
 
     async def resign(self, token: str) -> Resigned:
@@ -47,6 +51,12 @@ class HttpStackApi:
         """Announce that the machine goes."""
         posted = build_post(self._client, "/v1/stack/leaving", request, token)
         await ask(self._link, self._client, posted, _WITHIN_S)
+
+    async def ask_program(self, token: str) -> ProgramOffer:
+        """Return the program that the runner should run."""
+        headers = authorise(token)
+        request = self._client.build_request("GET", "/v1/stack/program", headers=headers)
+        return read_reply(ProgramOffer, await ask(self._link, self._client, request, _WITHIN_S))
 
     async def resign(self, token: str) -> Resigned:
         """Close the runner's identity."""

@@ -1,8 +1,10 @@
 """The customer's account as a machine in a cloud uses it: its document, secrets, roles of jobs."""
 
+import platform
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from functools import partial
+from pathlib import Path
 
 from exclave.base.aws_regions import name_service
 from exclave.base.clock import Clock
@@ -27,6 +29,7 @@ from exclave.runner.cloud.identities import CloudIdentities
 from exclave.runner.cloud.imds import METADATA, AwsMetadata, AzureMetadata, GcpMetadata, Machine
 from exclave.runner.cloud.log_stores import open_log_store
 from exclave.runner.cloud.own_log import OwnLog
+from exclave.runner.cloud.program_folders import ProgramFolders
 from exclave.runner.cloud.seal import prepare_seal_key
 from exclave.runner.cloud.stores import CloudSecrets
 from exclave.runner.config import RunnerConfig
@@ -34,7 +37,11 @@ from exclave.runner.jobs.identity import OpenIdentity
 from exclave.runner.loops.cloud_reports import CloudReporter
 from exclave.runner.loops.document_watch import DocumentWatch
 from exclave.runner.loops.log_shipping import LogShipper
+from exclave.runner.loops.program_fetch import ProgramFetch
+from exclave.runner.loops.reboot_watch import WANTED, reboot_machine, watch_reboot
+from exclave.runner.loops.update_watch import UpdateWatch
 from exclave.runner.processes.users import JobUser, read_run_as
+from exclave.runner.runner import Duty
 from exclave.wire.stacks import Cloud
 
 _log = Log("runner.cloud")
@@ -123,6 +130,17 @@ class CloudSide:
         """Return what copies the runner's own log and its audit trail to the customer's store."""
         store = open_log_store(self.account)
         return LogShipper(store, self.watch.get_document, self.metadata.read_machine, own)
+
+    def make_updates(self, api: StackApi, boot: Path) -> list[Duty]:
+        """Return what keeps program and system up to date, if this is the machine of a Stack."""
+        folders, machine = ProgramFolders(boot.parent), platform.machine()
+        if not folders.is_managed:
+            return []
+        updates = UpdateWatch(
+            folders, self.watch.get_document, api, machine, ProgramFetch(folders, machine)
+        )
+        reboots = partial(watch_reboot, wanted=WANTED, reboot=reboot_machine)
+        return [updates.run, reboots] if self.has_metadata else [updates.run]
 
     def bind_identity(self, audit: Audit) -> OpenIdentity:
         """Return what gives jobs their roles."""

@@ -120,6 +120,7 @@ async def run_runner(settings: RunnerSettings, stack: StackFolder | None = None)
         reporter, shipper = cloud.make_reporter(stack_api), cloud.make_shipper(own)
         duties += [cloud.watch.run, reporter.run, shipper.run]
         leave = partial(leave_machine, reporter, shipper)
+        duties += cloud.make_updates(stack_api, settings.boot) if settings.boot else []
     enrolling = (
         None
         if boot is None

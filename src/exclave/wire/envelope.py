@@ -81,6 +81,23 @@ def sign_detached(key: Ed25519PrivateKey, kid: str, kind: str, payload: bytes) -
     return f"{header}..{signature}"
 
 
+def read_detached_kid(signed: str, kind: str) -> str:
+    """Return the id of the key that a detached signature claims to be made with."""
+    return _read_header(_split_detached(signed)[0], kind)
+
+
+def verify_detached(signed: str, kind: str, payload: bytes, trusted: Mapping[str, str]) -> None:
+    """Raise unless a trusted key has signed exactly this payload, as this kind."""
+    header, signature = _split_detached(signed)
+    kid = _read_header(header, kind)
+    if kid not in trusted:
+        message = f"signed by the unknown key `{kid}`"
+        raise EnvelopeRefused(message)
+    if not verify_signature(trusted[kid], f"{header}.{encode_bytes(payload)}".encode(), signature):
+        message = "the signature does not match"
+        raise EnvelopeRefused(message)
+
+
 def read_kid(envelope: str) -> str:
     """Return the id of the key that an envelope claims to be signed by; not verified yet."""
     return _read_header(_split(envelope)[0])
@@ -128,7 +145,15 @@ def _split(envelope: str) -> tuple[str, str, str]:
     return parts[0], parts[1], parts[2]
 
 
-def _read_header(text: str) -> str:
+def _split_detached(signed: str) -> tuple[str, str]:
+    header, mark, signature = signed.partition("..")
+    if not (header and mark and signature) or "." in signature:
+        message = "not a detached signature"
+        raise EnvelopeRefused(message)
+    return header, signature
+
+
+def _read_header(text: str, kind: str = TYPE) -> str:
     try:
         header = json.loads(decode_bytes(text))
     except ValueError as error:
@@ -138,7 +163,7 @@ def _read_header(text: str) -> str:
     if not isinstance(header, dict) or set(header) != expected:
         message = "the header has unknown or missing fields"
         raise EnvelopeRefused(message)
-    if header["alg"] != "EdDSA" or header["typ"] != TYPE or not isinstance(header["kid"], str):
+    if header["alg"] != "EdDSA" or header["typ"] != kind or not isinstance(header["kid"], str):
         message = "the header names another algorithm or type"
         raise EnvelopeRefused(message)
     return header["kid"]

@@ -283,6 +283,30 @@ class Leaving(Request):
     reason: Literal["terminating", "replaced", "stopping"]
 
 
+RELEASE_SIGNED = "exclave-program+jws"
+"""The type of the signature of a release."""
+
+ProgramVersion = Annotated[str, StringConstraints(pattern=r"^[0-9A-Za-z][0-9A-Za-z.+]{0,60}$")]
+Sha256 = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
+
+
+class ProgramRelease(Reply):
+    """A runner program: its version, and the SHA-256 of its archive for each machine."""
+
+    version: ProgramVersion
+    x86_64: Sha256
+    aarch64: Sha256
+
+
+class ProgramOffer(Reply):
+    """The program that runners in clouds should run."""
+
+    release: str
+    """A `ProgramRelease` as JSON: exactly the text that is signed."""
+    signature: str
+    """A detached JWS by the control plane's signing key."""
+
+
 class StackReply(Reply):
     """A Stack as the vendor sees it."""
 

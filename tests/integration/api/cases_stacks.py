@@ -152,6 +152,12 @@ RUNNER = (
         "204 204 204 204 204 204 204 204 204 204 204 204 204 204",
     ),
     (
+        "GET",
+        "/v1/stack/program",
+        at("/v1/stack/program"),  # 404: a server without archives of the program
+        "401 401 401 401 401 401 401 401 401 404 404 404 404 401",
+    ),
+    (
         "POST",
         "/v1/stack/leaving",
         make_leaving,

@@ -14,10 +14,18 @@ from exclave.control.stacks import (
     cloud_reports,
     cloud_views,
     program_archives,
+    program_offers,
     stacks,
 )
 from exclave.wire.model import Request as EmptyRequest
-from exclave.wire.stacks import Leaving, Resigned, StackProgress, StackReport, StackTerms
+from exclave.wire.stacks import (
+    Leaving,
+    ProgramOffer,
+    Resigned,
+    StackProgress,
+    StackReport,
+    StackTerms,
+)
 
 public = make_router("/v1/stacks", "stacks", PublicRoute)
 beacons = make_router("/v1/stack", "stacks", PublicRoute)
@@ -97,6 +105,12 @@ def _list_headers(served: cloud_views.Served, name: str) -> dict[str, str]:
 async def report_stack(report: StackReport, who: RunnerOf, deps: DepsOf) -> StackTerms:
     """Report facts, names of secrets and the customer's inputs. Returns what the app requires."""
     return await stacks.report_stack(deps, who, report)
+
+
+@router.get("/program")
+async def offer_program(_: RunnerOf, deps: DepsOf) -> ProgramOffer:
+    """Return the program that runners in clouds should run, signed with the key of their jobs."""
+    return await program_offers.offer_program(deps)
 
 
 @router.post("/leaving", status_code=204)

@@ -11,7 +11,14 @@ from exclave.base.errors import Problem
 from exclave.runner.audit import Audit
 from exclave.runner.control_plane.identity import Identity
 from exclave.runner.data_folder import DataFolder, DataFolderBroken
-from exclave.wire.envelope import EnvelopeRefused, extend_trust, open_envelope, read_kid
+from exclave.wire.envelope import (
+    EnvelopeRefused,
+    extend_trust,
+    open_envelope,
+    read_detached_kid,
+    read_kid,
+    verify_detached,
+)
 from exclave.wire.jobs import JobKind, Reason
 from exclave.wire.runner import Dispatch, Offer, ServerKeys
 
@@ -87,6 +94,17 @@ class Trust:
                 message=refusal.message,
             )
         return Judged(accepted, refused)
+
+    async def verify_detached(
+        self, kind: str, payload: bytes, signed: str, fetch_keys: FetchKeys
+    ) -> None:
+        """Raise unless the control plane has signed a payload that is no envelope."""
+        try:
+            if read_detached_kid(signed, kind) not in self._keys:
+                await self._learn_keys(fetch_keys)
+            verify_detached(signed, kind, payload, self._keys)
+        except (ValueError, RecursionError) as error:
+            raise EnvelopeRefused("not a signature") from error
 
     def _check(self, offer: Offer) -> Dispatch:
         dispatch = _open(offer.envelope, self._keys)

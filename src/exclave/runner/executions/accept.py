@@ -22,7 +22,7 @@ async def accept_offers(deps: Deps, offers: Sequence[Offer], free: int) -> None:
         _log.warning("offers_ignored", count=len(offers), reason="disabled")
         return
     if not deps.gate.is_open:
-        _log.warning("offers_ignored", count=len(offers), reason=deps.gate.closed_because)
+        _log.warning("offers_ignored", count=len(offers), reason=deps.gate.why_closed)
         return
     unique = {offer.execution_id: offer for offer in reversed(offers)}
     new = [offer for name, offer in reversed(unique.items()) if not _is_known(deps, name)]

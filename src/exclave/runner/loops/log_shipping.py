@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Final, Protocol, TypeVar
+from typing import Final
 
 from exclave.base.errors import Problem
 from exclave.base.logs import Log
@@ -13,8 +13,8 @@ from exclave.runner.cloud.imds import Machine
 from exclave.runner.cloud.log_stores import LogKind, LogLine, LogPlace, LogStore, is_unfit
 from exclave.runner.cloud.own_log import OwnLog
 from exclave.runner.executions.deps import Deps
+from exclave.runner.loops.apart import RunApart
 
-T = TypeVar("T")
 _log = Log("runner.log_shipping")
 
 SHIP_EVERY_S: Final = 5.0
@@ -23,14 +23,6 @@ _BATCH_BYTES: Final = 256 << 10
 _BATCH_LINES: Final = 1000
 _LONGEST_LINE: Final = 32 << 10
 _LAST_WITHIN_S: Final = 5.0
-
-
-class RunApart(Protocol):
-    """Runs what would hold up the event loop."""
-
-    async def __call__(self, work: Callable[[], T], /) -> T:
-        """Return what the work returns."""
-        ...
 
 
 class LogShipper:

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from exclave.runner.cloud import starter
 from exclave.runner.cloud.guard import GUARD_RULES
 
 JOB_USERS: Final = "60600-60663"
@@ -14,7 +15,7 @@ Wants=network-online.target
 Requires=exclave-guard.service
 
 [Service]
-ExecStart={python} -I {root}/current/launch.py runner --boot {root}/boot.json
+ExecStart={python} -I {root}/start.py runner --boot {root}/boot.json
 Environment=EXCLAVE_RUNNER_DATA={data}/runner
 Environment=EXCLAVE_JOBS_FOLDER={data}/jobs
 Environment=EXCLAVE_RUN_AS={users}
@@ -68,6 +69,8 @@ def write_units(places: UnitPlaces, python: str) -> None:
     for folder in (places.etc, places.units, places.data / "runner", places.data / "jobs"):
         folder.mkdir(parents=True, exist_ok=True)
     (places.data / "runner").chmod(0o700)
+    places.root.mkdir(parents=True, exist_ok=True)
+    (places.root / "start.py").write_text(Path(starter.__file__).read_text())
     (places.etc / "guard.nft").write_text(GUARD_RULES)
     (places.units / "exclave-guard.service").write_text(_GUARD.format(etc=places.etc))
     bundle = places.etc / "ca.pem"

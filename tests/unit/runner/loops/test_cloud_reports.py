@@ -13,7 +13,7 @@ from exclave.runner.cloud.stores import CloudSecrets
 from exclave.runner.executions.deps import Deps
 from exclave.runner.loops.cloud_reports import CloudReporter
 from exclave.runner.loops.document_watch import DocumentWatch
-from exclave.wire.stacks import Cloud, Leaving, Resigned, StackReport, StackTerms
+from exclave.wire.stacks import Cloud, Leaving, ProgramOffer, Resigned, StackReport, StackTerms
 from tests.unit.runner.cloud.cloud_kit import (
     ROLE,
     FakeAccount,
@@ -50,6 +50,9 @@ class Api:
             problem, self.problem = self.problem, None
             raise problem
         self.farewells.append(request)
+
+    async def ask_program(self, token: str) -> ProgramOffer:
+        raise NotImplementedError
 
     async def resign(self, token: str) -> Resigned:
         raise NotImplementedError

@@ -16,8 +16,9 @@ def test_the_runner_starts_from_the_boot_file_after_the_guard(tmp_path: Path) ->
     write_units(places, "/usr/bin/python3")
 
     runner = (places.units / "exclave-runner.service").read_text()
-    command = f"/usr/bin/python3 -I {places.root}/current/launch.py runner"
+    command = f"/usr/bin/python3 -I {places.root}/start.py runner"
     assert f"ExecStart={command} --boot {places.root}/boot.json" in runner
+    compile((places.root / "start.py").read_text(), "start.py", "exec")
     assert "Requires=exclave-guard.service" in runner
     assert f"Environment=EXCLAVE_RUN_AS={JOB_USERS}" in runner
     assert "EXCLAVE_CA_BUNDLE" not in runner

@@ -28,6 +28,7 @@ from exclave.runner.stack.systemd import write_unit
 from exclave.wire.runner import Poll, PollReply
 from exclave.wire.stacks import (
     Leaving,
+    ProgramOffer,
     Resigned,
     StackDocument,
     StackInput,
@@ -232,6 +233,9 @@ class FakeStackApi:
 
     async def leave(self, token: str, request: Leaving) -> None:
         raise AssertionError("only runners in clouds say that their machine goes")
+
+    async def ask_program(self, token: str) -> ProgramOffer:
+        raise AssertionError("only runners in clouds update themselves")
 
     async def resign(self, token: str) -> Resigned:
         raise AssertionError("no test of the reporter resigns")
