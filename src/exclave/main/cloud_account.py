@@ -2,7 +2,7 @@
 
 import platform
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 
@@ -37,6 +37,7 @@ from exclave.runner.jobs.identity import OpenIdentity
 from exclave.runner.loops.cloud_reports import CloudReporter
 from exclave.runner.loops.document_watch import DocumentWatch
 from exclave.runner.loops.log_shipping import LogShipper
+from exclave.runner.loops.network_watch import watch_network
 from exclave.runner.loops.program_fetch import ProgramFetch
 from exclave.runner.loops.reboot_watch import WANTED, reboot_machine, watch_reboot
 from exclave.runner.loops.update_watch import UpdateWatch
@@ -67,6 +68,8 @@ class CloudSide:
     metadata: MachineMetadata
     has_metadata: bool = True
     """False if a test stands in for the metadata server of the machine."""
+    started_with: CloudDocument | None = None
+    """The document that said which proxy and mirror to use; both are used until the end."""
     fault: str = "whether jobs can reach the metadata server was not tried yet"
     """Why no job may run on this machine; empty if they may."""
     watch: DocumentWatch = field(init=False)
@@ -136,11 +139,17 @@ class CloudSide:
         folders, machine = ProgramFolders(boot.parent), platform.machine()
         if not folders.is_managed:
             return []
-        updates = UpdateWatch(
-            folders, self.watch.get_document, api, machine, ProgramFetch(folders, machine)
-        )
+        fetch = ProgramFetch(folders, machine, self._read_mirror)
+        updates = UpdateWatch(folders, self.watch.get_document, api, machine, fetch)
         reboots = partial(watch_reboot, wanted=WANTED, reboot=reboot_machine)
-        return [updates.run, reboots] if self.has_metadata else [updates.run]
+        network = partial(
+            watch_network, read_document=self.watch.get_document, used=self.started_with
+        )
+        return [updates.run, network, *([reboots] if self.has_metadata else [])]
+
+    def _read_mirror(self) -> str:
+        document = self.watch.get_document()
+        return "" if document is None else document.mirror
 
     def bind_identity(self, audit: Audit) -> OpenIdentity:
         """Return what gives jobs their roles."""
@@ -189,17 +198,32 @@ def open_account(
             return AzureAccount(boot.identity, caller, AzureMetadata(clock, metadata), own)
 
 
-async def learn_proxy(account: CloudAccount, boot: Boot, config: RunnerConfig) -> str:
-    """Return the proxy that the customer wants, as far as the document can be read already."""
+async def read_first(
+    account: CloudAccount, boot: Boot, config: RunnerConfig
+) -> CloudDocument | None:
+    """Return the document as it is when the runner starts, as far as it can be read already."""
     file = DocumentFile(config.data)
     try:
         secret = await account.read_secret(boot.document)
         if secret is not None:
-            return parse_document(secret.reveal()).proxy
+            return parse_document(secret.reveal())
     except Problem as problem:
         _log.warning("document_not_read", code=problem.code, message=problem.message)
-    known = file.read()
-    return "" if known is None else known.proxy
+    return file.read()
+
+
+def follow_network(
+    document: CloudDocument | None, settings: RunnerSettings, config: RunnerConfig
+) -> tuple[RunnerSettings, RunnerConfig]:
+    """Return the settings with the customer's proxy and mirror; what the machine sets comes first.
+
+    The runner, its tools and its jobs use them.
+    """
+    if document is None:
+        return settings, config
+    mirror = settings.tools_mirror or document.mirror
+    followed = settings.model_copy(update={"tools_mirror": mirror})
+    return followed, replace(config, proxy=config.proxy or document.proxy or None)
 
 
 def list_job_users(config: RunnerConfig) -> tuple[JobUser, ...]:

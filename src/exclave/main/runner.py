@@ -5,7 +5,6 @@ import hashlib
 import logging
 import os
 from collections.abc import Callable
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -15,7 +14,13 @@ from exclave.base.logs import Log
 from exclave.client.runner import HttpRunnerApi
 from exclave.client.stacks import HttpStackApi
 from exclave.main.build_runner import make_build_executor
-from exclave.main.cloud_account import CloudSide, choose_machine, learn_proxy, open_account
+from exclave.main.cloud_account import (
+    CloudSide,
+    choose_machine,
+    follow_network,
+    open_account,
+    read_first,
+)
 from exclave.main.cloud_machine import (
     follow_boot,
     list_pinned_keys,
@@ -99,7 +104,7 @@ async def run_runner(settings: RunnerSettings, stack: StackFolder | None = None)
     randomness = SystemRandomness()
     cloud = None if boot is None else await open_cloud(boot, settings, config, clock, randomness)
     if cloud is not None:
-        config = cloud.config
+        settings, config = follow_network(cloud.started_with, settings, config)
     cells = make_cells(claim_users(config.run_as, config.capacity, config.data))
     if config.why_not_isolated:
         _log.warning("jobs_not_isolated", why=config.why_not_isolated)
@@ -168,16 +173,16 @@ async def open_cloud(
     if not boot.document:
         return None
     account = open_account(boot, settings, clock, randomness)
-    proxy = config.proxy or await learn_proxy(account, boot, config) or None
     machine = choose_machine(boot, settings, clock)
     return CloudSide(
         boot,
-        replace(config, proxy=proxy),
+        config,
         account,
         clock,
         randomness,
         machine,
         has_metadata=not settings.metadata_url,
+        started_with=await read_first(account, boot, config),
     )
 
 

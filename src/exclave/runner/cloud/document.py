@@ -64,6 +64,8 @@ class CloudDocument:
     updates: Updates = "auto"
     program: ProgramPin = ProgramPin()
     proxy: str = ""
+    mirror: str = ""
+    """Where programs and tools come from; empty: from the control plane and the makers."""
     seal: str = ""
     log: str = ""
     outputs: JsonObject = field(default_factory=dict)
@@ -112,6 +114,7 @@ def _read(fields: JsonObject) -> CloudDocument:
             {key: text_or_empty(bundle.get(key)) for key in ("x86_64", "aarch64")},
         ),
         proxy=text_or_empty(fields.get("proxy")),
+        mirror=text_or_empty(fields.get("mirror")),
         seal=text_or_empty(fields.get("seal")),
         log=text_or_empty(fields.get("log")),
         outputs=outputs,

@@ -7,6 +7,7 @@ from pathlib import Path
 from exclave.runner.jobs.workspace import Workspace
 
 _RESERVED = "EXCLAVE_"
+_LOOPBACK = ("localhost", "127.0.0.1")
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,8 +45,9 @@ def _write_proxy(proxy: str | None, no_proxy: str | None) -> dict[str, str]:
     if not proxy:
         return {}
     names = ("HTTPS_PROXY", "https_proxy", "HTTP_PROXY", "http_proxy")
-    env = dict.fromkeys(names, proxy)
-    return env | (dict.fromkeys(("NO_PROXY", "no_proxy"), no_proxy) if no_proxy else {})
+    # The endpoints that a job has at the runner are on the loopback, where no proxy leads.
+    direct = ",".join(dict.fromkeys([*(no_proxy or "").split(","), *_LOOPBACK])).strip(",")
+    return dict.fromkeys(names, proxy) | dict.fromkeys(("NO_PROXY", "no_proxy"), direct)
 
 
 def _write_ca(bundle: Path | None) -> dict[str, str]:

@@ -3,7 +3,8 @@
 import asyncio
 import os
 import sys
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
@@ -18,19 +19,22 @@ _TRY_WITHIN_S: Final = 60.0
 
 @dataclass(frozen=True, slots=True)
 class ProgramFetch:
-    """Programs for one kind of machine, from the control plane."""
+    """Programs for one kind of machine, from the customer's mirror or the control plane."""
 
     folders: ProgramFolders
     machine: str
+    read_mirror: Callable[[], str] = str
 
     async def prepare(self, link: Link, version: str, digest: str) -> None:
         """Fetch a program unless it is there, and see whether it starts on this machine."""
         folder = self.folders.find(digest)
         if not folder.is_dir():
             archive = folder.with_suffix(".archive")
-            name = f"v1/stacks/package/runner-{version}-{self.machine}.tar.gz"
+            mirror = self.read_mirror()
+            source = replace(link, url=mirror or f"{link.url.rstrip('/')}/v1/stacks/package")
+            name = f"runner-{version}-{self.machine}.tar.gz"
             try:
-                await download_file(link, name, archive, most=_MOST_BYTES, within_s=_WITHIN_S)
+                await download_file(source, name, archive, most=_MOST_BYTES, within_s=_WITHIN_S)
                 await asyncio.to_thread(self.folders.unpack, archive, digest)
             finally:
                 archive.unlink(missing_ok=True)

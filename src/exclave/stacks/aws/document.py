@@ -60,6 +60,7 @@ def build_stack_document(model: StackModel, nested: NestedOutputs) -> Mapping[st
         "mode": ParameterRef("RunnerMode"),
         "updates": ParameterRef("RunnerUpdates"),
         "proxy": ParameterRef("ProxyUrl"),
+        "mirror": ParameterRef("MirrorUrl"),
         # Only the boot script reads it: the runner's own TLS is made before it knows the document.
         "ca_bundle": ParameterRef("CaBundleParameter"),
         "seal": get_arn(SEAL),

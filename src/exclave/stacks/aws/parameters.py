@@ -152,6 +152,11 @@ def _list_network_parameters(model: StackModel) -> Iterator[StackParameter]:
         about="What the runner and its jobs reach the internet by",
     )  # fmt: skip
     yield StackParameter(
+        name="MirrorUrl", group=group, label="Mirror of programs",
+        pattern=r"^(https?://[A-Za-z0-9._~:@%/-]+)?$",
+        about="Where the runner program and tools come from, instead of the vendor and the makers",
+    )  # fmt: skip
+    yield StackParameter(
         name="CaBundleParameter", group=group, label="Certificates to trust",
         pattern=r"^(/[A-Za-z0-9_.-]+)*$",
         about="Name of an SSM parameter with certificates in PEM, such as those of a proxy;"

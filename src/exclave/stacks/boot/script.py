@@ -79,8 +79,8 @@ def find_program(document: dict[str, Any]) -> Path:
     machine = os.uname().machine
     folder = ROOT / "versions" / pins[machine][:16]
     if not folder.is_dir():
-        address = f"/v1/stacks/package/runner-{pins['version']}-{machine}.tar.gz"
-        url = BOOT["runner_url"] + address
+        place = document.get("mirror") or BOOT["runner_url"] + "/v1/stacks/package"
+        url = f"{place.rstrip('/')}/runner-{pins['version']}-{machine}.tar.gz"
         data = fetch(url, proxy=NETWORK["proxy"], timeout=600, most=MOST_PROGRAM)
         if hashlib.sha256(data).hexdigest() != pins[machine]:
             raise ValueError("the program served is not the one that the Stack names")

@@ -4,6 +4,7 @@ import gzip
 import hashlib
 import io
 import json
+import os
 import re
 import subprocess
 import sys
@@ -54,6 +55,7 @@ class Site:
         self.stages: list[str] = []
         self.notes: list[str] = []
         self.fetched = 0
+        self.mirrored: list[str] = []
         self.server = ThreadingHTTPServer(("127.0.0.1", 0), self._make_handler())
         self.url = f"http://127.0.0.1:{self.server.server_address[1]}"
 
@@ -61,6 +63,9 @@ class Site:
         """Return what the metadata service or the vendor answers; None: refused."""
         if path.startswith("/v1/stacks/package/"):
             self.fetched += 1
+            return self.served
+        if path.startswith("/mirror/"):
+            self.mirrored.append(path)
             return self.served
         if token != "imds-token":
             return None
@@ -194,6 +199,16 @@ def machine(aws: EmulatedAws, tmp_path: Path) -> Iterator[Machine]:
     yield made
     made.site.server.shutdown()
     made.site.server.server_close()
+
+
+def test_a_machine_without_internet_gets_the_program_from_the_mirror(machine: Machine) -> None:
+    machine.change_document(mirror=f"{machine.site.url}/mirror/")
+
+    code = machine.boot()
+
+    name = f"/mirror/runner-0.1.0-{os.uname().machine}.tar.gz"
+    assert (code, machine.site.fetched, machine.site.mirrored) == (0, 0, [name])
+    assert (machine.current / "ran").read_text() == "stack install-unit"
 
 
 def test_a_fresh_machine_gets_the_program_and_starts_it(machine: Machine) -> None:

@@ -15,6 +15,7 @@ from exclave.client.transport import Link
 from exclave.runner.cloud import starter
 from exclave.runner.cloud.program_folders import ProgramFolders, ProgramWrong
 from exclave.runner.loops.program_fetch import ProgramFetch
+from tests.support.scripted_api import Reply, ScriptedApi
 
 HANGS = "import time\ntime.sleep(60)\n"
 WORKS = """
@@ -155,3 +156,23 @@ async def test_a_program_that_does_not_start_here_is_never_tried(
 
     with pytest.raises(ProgramWrong, match="does not start"):
         await fetch.prepare(Link("http://127.0.0.1:9"), "2.0.0", disk.after)
+
+
+@pytest.mark.parametrize(
+    ("mirror", "path"), [("", "/v1/stacks/package"), ("/programs", "/programs")]
+)
+async def test_a_program_comes_from_the_mirror_or_the_control_plane_and_is_verified(
+    tmp_path: Path, mirror: str, path: str
+) -> None:
+    archive = pack(launch_py="print('exclave 2.0.0')")
+    disk = Disk(tmp_path, HANGS)
+    where = f"{path}/runner-2.0.0-x86_64.tar.gz"
+    async with ScriptedApi({where: [Reply(200, archive)]}) as server:
+        place = f"{server.url}{mirror}" if mirror else ""
+        fetch = ProgramFetch(disk.folders, "x86_64", lambda: place)
+        with pytest.raises(ProgramWrong, match="checksum"):
+            await fetch.prepare(Link(server.url), "2.0.0", "0" * 64)
+        await fetch.prepare(Link(server.url), "2.0.0", sha256(archive).hexdigest())
+
+    assert disk.folders.find(sha256(archive).hexdigest()).is_dir()
+    assert not list((tmp_path / "versions").glob("*.archive"))

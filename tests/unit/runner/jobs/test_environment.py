@@ -1,6 +1,8 @@
 """What children are given: an environment made from nothing, and secrets that the runner holds."""
 
+import asyncio
 import json
+import sys
 from pathlib import Path
 
 import pytest
@@ -11,6 +13,7 @@ from exclave.runner.jobs.workspace import Workspace
 from exclave.runner.outcomes import WorkFailed
 from exclave.runner.secrets.store import FileSecrets
 from exclave.wire.jobs import Reason
+from tests.support.scripted_api import Reply, ScriptedApi
 
 
 def test_nothing_is_inherited(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -47,9 +50,21 @@ def test_one_proxy_and_one_ca_setting_reach_every_tool(tmp_path: Path) -> None:
     env = build_env(settings, Workspace(tmp_path))
 
     assert {env[name] for name in ("HTTPS_PROXY", "https_proxy")} == {"http://proxy:3128"}
-    assert {env[name] for name in ("NO_PROXY", "no_proxy")} == {"localhost,10.0.0.0/8"}
+    assert {env[name] for name in ("NO_PROXY", "no_proxy")} == {"localhost,10.0.0.0/8,127.0.0.1"}
     names = "SSL_CERT_FILE REQUESTS_CA_BUNDLE CURL_CA_BUNDLE GIT_SSL_CAINFO AWS_CA_BUNDLE"
     assert {env[name] for name in (*names.split(), "NODE_EXTRA_CA_CERTS")} == {"/etc/ca.pem"}
+
+
+async def test_what_a_job_has_at_the_runner_is_reached_without_the_proxy(tmp_path: Path) -> None:
+    env = build_env(ChildSettings(proxy="http://127.0.0.1:9"), Workspace(tmp_path))
+    async with ScriptedApi({"/token": [Reply(200, b"credential")]}) as runner:
+        ask = f"import urllib.request as u; print(u.urlopen('{runner.url}/token').read())"
+        child = await asyncio.create_subprocess_exec(
+            *(sys.executable, "-c", ask), env=env, stdout=asyncio.subprocess.PIPE
+        )
+        printed, _ = await child.communicate()
+
+    assert printed.strip() == b"b'credential'"
 
 
 def write_secrets(folder: Path, content: object, mode: int = 0o600) -> Path:

@@ -1,7 +1,10 @@
 """The document that the runner reads."""
 
+import ast
 import inspect
 import json
+from dataclasses import fields
+from pathlib import Path
 from typing import Any
 
 from exclave.runner.cloud import document as reader
@@ -40,6 +43,23 @@ def test_every_key_of_the_document_has_a_reader() -> None:
 
     assert keys == {"ca_bundle"}
     assert f'document.get("{keys.pop()}"' in by_boot
+
+
+def test_every_field_that_the_runner_reads_is_used_by_it() -> None:
+    """A field that is parsed and then forgotten would be a promise to the customer."""
+    folder = Path(reader.__file__).parents[2]
+    used = {
+        node.attr
+        for room in ("runner", "main")
+        for file in (folder / room).rglob("*.py")
+        if file != Path(reader.__file__)
+        for node in ast.walk(ast.parse(file.read_text()))
+        if isinstance(node, ast.Attribute)
+        and isinstance(node.value, ast.Name)
+        and node.value.id in {"document", "unknown", "used"}
+    }
+
+    assert {field.name for field in fields(reader.CloudDocument)} - used == set()
 
 
 def test_roles_stand_under_the_names_that_the_app_gives_them() -> None:
