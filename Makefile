@@ -5,6 +5,8 @@ BIN := $(VENV)/bin
 DOCS := .venv-docs
 PIP := $(BIN)/pip install -q --disable-pip-version-check
 WORKERS ?= 3
+# Tests start hundreds of processes of ours: without stored bytecode each compiles all modules again.
+export PYTHONDONTWRITEBYTECODE =
 
 .PHONY: run dev demo demo-kubernetes test tofu check format docs bench faults lock clean
 

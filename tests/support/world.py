@@ -30,7 +30,6 @@ from exclave.storage import keys as stored_keys
 from exclave.storage.blobs.base import Blobs
 from exclave.storage.blobs.memory import MemoryBlobs
 from exclave.storage.engine.database import Database, Tx
-from exclave.storage.engine.dialects import choose_dialect
 from exclave.storage.engine.hub import Hub
 from exclave.storage.migrate import upgrade_connection
 from exclave.wire.envelope import encode_bytes, public_text
@@ -56,6 +55,7 @@ from exclave.wire.runner import (
 )
 from exclave.wire.specs import JobSpec, NoopSpec
 from exclave.wire.workflows import NewStep, NewWorkflow, StepKind, WorkflowReply
+from tests.support.shared_statements import choose_sharing_dialect
 
 SEAL = Fernet.generate_key()
 
@@ -117,7 +117,7 @@ def make_deps(
     """Build a control plane on a migrated database."""
     ids = Ids(clock, SeededRandomness(seed))
     hub = Hub()
-    db = Database(choose_dialect(url), clock, hub, name=name, inline=inline)
+    db = Database(choose_sharing_dialect(url), clock, hub, name=name, inline=inline)
     keyring = Keyring(SEAL, ids, clock)
 
     def set_up(tx: Tx) -> None:

@@ -33,8 +33,10 @@ def upgrade(url: str) -> None:
 
 def upgrade_connection(connection: Connection) -> None:
     """Migrate on an open connection; the caller commits."""
-    config = _configure(connection)
     current = MigrationContext.configure(connection).get_current_revision()
+    if current == find_newest():
+        return  # without the work of reading all migrations
+    config = _configure(connection)
     known = {script.revision for script in ScriptDirectory.from_config(config).walk_revisions()}
     if current is not None and current not in known:
         raise Unavailable(
