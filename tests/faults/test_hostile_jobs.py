@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from exclave.runner.processes.cgroups import find_cgroups
-from tests.faults.site import KillableProcess, Site, open_site, wait_until
+from tests.faults.site import KillableProcess, Site, make_site, wait_until
 
 pytestmark = pytest.mark.skipif(
     sys.platform != "linux" or os.geteuid() != 0, reason="only root can start jobs as others"
@@ -44,10 +44,26 @@ ln -sf {data}/identity.key $EXCLAVE_OUTPUTS
 HIDE = "env -i setsid -f sleep {}; (env -i setsid -f sh -c 'env -i setsid -f sleep {}; sleep {}')"
 
 
+@pytest.fixture(scope="module")
+def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+    """A server with an install, for all tests."""
+    site = make_site(tmp_path_factory.mktemp("site"))
+    try:
+        site.begin_servers()
+        site.install = site.post("/v1/installs", {"name": "prod"})["id"]
+        yield site
+    finally:
+        site.end()
+
+
 @pytest.fixture
-def site(tmp_path: Path) -> Iterator[Site]:
-    with open_site(tmp_path) as made:
-        yield made
+def site(servers: Site, tmp_path: Path) -> Iterator[Site]:
+    """The site with a new runner, in a folder of the test."""
+    servers.runner = servers.start_runner(str(tmp_path / "runner"), servers.install)
+    yield servers
+    for runner in servers.runners:
+        runner.stop()
+    servers.runners.clear()
 
 
 @pytest.fixture
@@ -158,7 +174,7 @@ def restart_with(site: Site, tmp_path: Path, **env: str) -> Path:
     secrets = tmp_path / "secrets.json"
     secrets.write_text('{"db": "S3CRETVALUE99"}')
     secrets.chmod(0o600)
-    site.start_runner("second", site.install, SECRETS_FILE=str(secrets), **env)
+    site.start_runner(str(tmp_path / "second"), site.install, SECRETS_FILE=str(secrets), **env)
     wait_until((tmp_path / "second" / "identity.json").exists, "the runner is enrolled")
     return tmp_path / "second"
 

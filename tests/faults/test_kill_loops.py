@@ -6,7 +6,6 @@ import time
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import ExitStack
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -24,14 +23,29 @@ echo "end $EXCLAVE_EXECUTION" >> {effects}
 ENDED = {"succeeded", "failed", "cancelled"}
 
 
-@pytest.fixture(params=["sqlite", "postgres", "two-servers"])
-def site(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Site]:
+@pytest.fixture(params=["sqlite", "postgres", "two-servers"], scope="module")
+def shared_site(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Site]:
     with ExitStack() as stack:
         url = ""
         if request.param != "sqlite":
             url = stack.enter_context(get_postgres().fresh_database())
         servers = 2 if request.param == "two-servers" else 1
-        yield stack.enter_context(open_site(tmp_path, url, servers=servers))
+        folder = tmp_path_factory.mktemp("site")
+        yield stack.enter_context(open_site(folder, url, servers=servers))
+
+
+@pytest.fixture
+def site(shared_site: Site) -> Site:
+    """The site with nothing to do, in which everything runs again."""
+    (shared_site.folder / "effects").unlink(missing_ok=True)
+    for process in [*shared_site.servers, *shared_site.runners]:
+        assert process.running is not None
+        if process.running.poll() is not None:
+            process.start()
+    settle_lost_work(shared_site)
+    return shared_site
 
 
 def make_step(site: Site, name: str, *needs: str, mutating: bool) -> dict[str, Any]:
