@@ -81,7 +81,7 @@ class StackCommands:
         return self._call("vmss", "scale", *self.group, *machine, "--new-capacity", str(count))
 
     def replace_machine(self) -> str:
-        """Give the machine a fresh disk, and the newest image."""
+        """Reset the machine to a fresh disk and the newest image."""
         return self._call("vmss", "reimage", *self.group, *self._of_machine())
 
     def list_machines(self) -> str:
