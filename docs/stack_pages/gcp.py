@@ -8,7 +8,7 @@ from typing import Any
 
 from docs.stack_pages.example import build_example
 from exclave.domain.stacks import Cloud
-from exclave.stacks.gcp.accounts import IMPERSONATE, READ_SECRETS
+from exclave.stacks.gcp.accounts import IMPERSONATE, READ_SECRETS, WRITE_LOG
 from exclave.stacks.gcp.commands import INSTALLER_ROLES
 from exclave.stacks.gcp.module import APIS, write_files
 from exclave.stacks.gcp.variables import Variable, list_variables
@@ -43,6 +43,7 @@ def list_tables() -> Mapping[str, Iterable[str]]:
         "RESOURCES": _write_resources(),
         "IMPERSONATE": _write_list(IMPERSONATE),
         "READ_SECRETS": _write_list(READ_SECRETS),
+        "WRITE_LOG": _write_list(WRITE_LOG),
         "APIS": _write_list(f"{name}.googleapis.com" for name in APIS),
         "INSTALLER": _write_list(INSTALLER_ROLES),
         "PARAMETERS": map(_write_parameter, list_variables(MODEL)),

@@ -1,5 +1,6 @@
 """The whole life of an install in a project of Google Cloud that is emulated on the loopback."""
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -49,3 +50,7 @@ def test_an_install_lives_from_its_creation_until_the_customer_stops_it(life: Gc
     made_up = [name for name in life.gcp.values if name.endswith(("session-key", "seal"))]
     assert {len(life.gcp.values[name]) for name in made_up} == {1}, "the runner made each once"
     assert len(made_up) == 2
+    ((log, entries),) = life.gcp.logs.items()
+    assert log == f"projects/{PROJECT}/logs/exclave-{install}"
+    assert "enrolled_by_attestation" in {entry["jsonPayload"].get("event") for entry in entries}
+    assert GIVEN["db_password_secret"] not in json.dumps(entries)

@@ -46,6 +46,8 @@ class EmulatedGcp:
     resources: dict[str, dict[str, Any]] = field(default_factory=dict)
     values: dict[str, list[str]] = field(default_factory=dict)
     """The versions of each secret, the oldest first."""
+    logs: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
+    """The entries of each log."""
     others: Callable[[str, Any], Answer | None] = lambda _path, _body: None
     """Answers what is no address of Google's, such as the vendor's."""
     _read: int = 0
@@ -92,7 +94,16 @@ class EmulatedGcp:
             return self._answer_token(who, match[1])
         if match := _SECRET.fullmatch(parts.path):
             return self._answer_secret(method, who, match[1], match[2], body)
+        if parts.path == "/v2/entries:write":
+            return self._answer_entries(who, body)
         return 404, {}
+
+    def _answer_entries(self, who: str, body: Any) -> Answer:
+        rights = self._list_rights("google_project_iam_member", "project", self.project)
+        if "logging.logEntries.create" not in rights.get(who, ()):
+            return DENIED
+        self.logs.setdefault(body["logName"], []).extend(body["entries"])
+        return 200, {}
 
     def _answer_metadata(self, path: str, query: Mapping[str, str]) -> Answer:
         match path:
@@ -165,7 +176,7 @@ class EmulatedGcp:
         for one in self.find(kind).values():
             if one[key].rpartition("/")[2] == place.rpartition("/")[2]:
                 email = one["member"].partition(":")[2]
-                rights.setdefault(email, set()).update(roles[one["role"]])
+                rights.setdefault(email, set()).update(roles.get(one["role"], ()))
         return rights
 
 

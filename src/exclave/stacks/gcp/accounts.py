@@ -21,6 +21,7 @@ from exclave.stacks.terraform.text import escape
 TITLE: Final = 100
 DESCRIPTION: Final = 256
 IMPERSONATE: Final = ("iam.serviceAccounts.getAccessToken",)
+WRITE_LOG: Final = ("logging.logEntries.create",)
 READ_SECRETS: Final = ("secretmanager.versions.access", "secretmanager.versions.list")
 BASIC: Final = frozenset({"roles/owner", "roles/editor", "roles/viewer"})
 """Roles that Google gives only without a condition."""
@@ -38,6 +39,13 @@ def add_accounts(files: ModuleFiles, model: StackModel) -> None:
     _add_account(files, model, RUNNER, "Exclave runner", about, "!var.runner_enabled")
     add_custom_role(files, model, "impersonate", "Take roles of the Stack", IMPERSONATE)
     add_custom_role(files, model, "read_secrets", "Read secrets of the Stack", READ_SECRETS)
+    add_custom_role(files, model, "write_log", "Write the log of the runner", WRITE_LOG)
+    log: JsonObject = {
+        "project": PROJECT,
+        "role": write_custom_role("write_log"),
+        "member": write_member(RUNNER),
+    }
+    files.add_block("resource", "google_project_iam_member", f"{RUNNER}_log", log)
     for role in model.roles:
         off = f"!(var.runner_enabled && var.{name_switch(role)})"
         name = name_account(role)

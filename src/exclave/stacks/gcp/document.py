@@ -49,7 +49,7 @@ def build_document(model: StackModel, nested: Mapping[str, str]) -> JsonObject:
         # Only the boot script reads it: the runner's own TLS is made before it knows the document.
         "ca_bundle": "${var.ca_bundle}",
         "seal": write_secret(SEAL),
-        "log": "",
+        "log": f"projects/{PROJECT}/logs/exclave-{escape(model.install_id)}",
         "roles": {
             escape(role.name): f"${{tostring(var.{name_switch(role)})}}" for role in model.roles
         },
