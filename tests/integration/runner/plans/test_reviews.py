@@ -114,8 +114,9 @@ def make_deployment(name: str, **changes: object) -> JsonObject:
     return parsed
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def opa() -> str:
+    """Return OPA, before any fixture sets a deadline: a new machine builds it for minutes."""
     return str(need_tool("opa"))
 
 
