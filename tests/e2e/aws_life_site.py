@@ -5,7 +5,7 @@ import base64
 import hashlib
 import json
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -137,15 +137,21 @@ class Life:
     """What an apply runs; empty for a program that writes who it is in AWS."""
     keys: AwsKeys | None = None
     """What the machine that runs got from its metadata server."""
+    app_name: str = "shop"
 
     @property
     def trace(self) -> Path:
         """The file in which every job writes who it is in AWS."""
         return self.folder / "trace"
 
-    def sync_app(self) -> None:
+    def sync_app(self, write_app: "WriteApp") -> None:
         """Sync and build the app."""
-        folder = self.folder / "shop"
+        folder = self.folder / self.app_name
+        write_app(self, folder)
+        self.app.begin_app(self.app_name, folder)
+
+    def write_shop(self, folder: Path) -> None:
+        """Write an app whose jobs note who they are in AWS."""
         script = self.folder / "whoami.py"
         places = {
             "PYTHON": sys.executable,
@@ -159,7 +165,6 @@ class Life:
             file.write_text(_fill(text, places))
         script.write_text(_fill(_WHO, places))
         script.chmod(0o755)
-        self.app.begin_app("shop", folder)
 
     def run(self, *words: str) -> Any:
         """Run a command of the vendor; return what it prints as JSON."""
@@ -210,8 +215,11 @@ class Life:
         return [(arn.split("/")[1], value) for arn, value in callers]
 
     @contextmanager
-    def start_machine(self, *, hurried: bool = True) -> Iterator[LifeMachine]:
-        """Start the machine of the Stack's group, with the file that its boot script writes."""
+    def start_machine(self, *, hurried: bool = True, **more: str) -> Iterator[LifeMachine]:
+        """Start the machine of the Stack's group, with the file that its boot script writes.
+
+        `more` are further settings of its runner.
+        """
         machine, boot = find_machine(self.aws), read_boot_facts(self.aws)
         role = f"exclave-{boot['install']}-runner"
         with self.as_customer():
@@ -223,7 +231,7 @@ class Life:
         with start_imds(role, keys, machine) as imds:
             settings = {
                 "METADATA_URL": imds.url, "CLOUD_URL": self.aws.url, "LOG_LEVEL": "info",
-                "TOOLS_DOWNLOAD": "false",
+                "TOOLS_DOWNLOAD": "false", **more,
             }  # fmt: skip
             env = clean_env(settings)
             runner = KillableProcess([sys.executable, *words], env, self.folder / "machine.log")
@@ -241,11 +249,19 @@ class Life:
         self.aws.check_signatures(on=True)
 
 
+WriteApp = Callable[[Life, Path], None]
+
+
 @contextmanager
 def open_life(
-    folder: Path, apply: str = "", timings: Mapping[str, str] = UNHURRIED
+    folder: Path,
+    apply: str = "",
+    timings: Mapping[str, str] = UNHURRIED,
+    *,
+    app_name: str = "shop",
+    write_app: WriteApp = Life.write_shop,
 ) -> Iterator[Life]:
-    """Start an AWS, and a control plane that asks it who machines are."""
+    """Start an AWS, and a control plane with an app that asks it who machines are."""
     archives = folder / "archives"
     archives.mkdir()
     site = make_site(folder, timings=timings)
@@ -256,9 +272,9 @@ def open_life(
             "BUNDLES": str(write_archives(archives)),
         }
         site.servers[0].env |= {f"EXCLAVE_{name}": value for name, value in settings.items()}
-        life = Life(AppSite(site), aws, folder, apply)
+        life = Life(AppSite(site), aws, folder, apply, app_name=app_name)
         try:
-            life.sync_app()
+            life.sync_app(write_app)
             yield life
         finally:
             site.end()

@@ -53,12 +53,12 @@ class AppSite:
         path = f"/v1/installs/{self.site.install}/inputs"
         return str(self.site.post(path, {"values": {"round": value}})["workflow"]["id"])
 
-    def await_end(self, workflow: str) -> dict[str, Any]:
+    def await_end(self, workflow: str, seconds: float = 180) -> dict[str, Any]:
         def ended() -> Any:
             shown = self.site.get(f"/v1/workflows/{workflow}")
             return shown if shown["state"] in ENDED else None
 
-        return dict(wait_until(ended, f"workflow {workflow} ends", 180))
+        return dict(wait_until(ended, f"workflow {workflow} ends", seconds))
 
     def list_jobs(self, workflow: str) -> list[dict[str, Any]]:
         listed = self.site.get("/v1/jobs", workflow_id=workflow, limit=200)["items"]

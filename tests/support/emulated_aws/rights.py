@@ -15,7 +15,7 @@ _check_permitted = IAMRequest.check_action_permitted
 
 
 def complete_rights() -> None:
-    """Let requests for secrets and roles be judged by what they are for."""
+    """Let requests for secrets, roles, queues, topics, parameters and tables be judged by what they are for."""
     statement: Any = IAMPolicyStatement
     statement.is_action_permitted = _check_statement
     request: Any = IAMRequest
@@ -35,17 +35,43 @@ def _check_request(self: Any, resource: str) -> None:
 
 def _find_resource(request: Any) -> str:
     """Return the ARN that a request is for; empty if that is not known."""
+    body = _read_body(request)
     match request._service:
         case "secretsmanager":
-            return str(json.loads(request._body).get("SecretId", ""))
+            return body.get("SecretId", "")
         case "logs":
-            asked = json.loads(request._body)
-            group, stream = asked.get("logGroupName", ""), asked.get("logStreamName", "")
-            return f"arn:aws:logs:eu-west-1:123456789012:log-group:{group}:log-stream:{stream}"
+            group, stream = body.get("logGroupName", ""), body.get("logStreamName", "")
+            return _write_arn(request, f"log-group:{group}:log-stream:{stream}")
         case "sts":
             return _read_form(request, "RoleArn")
+        case "sns":
+            named = _write_arn(request, _read_form(request, "Name"))
+            return _read_form(request, "TopicArn") or _read_form(request, "ResourceArn") or named
+        case "sqs":
+            url = body.get("QueueUrl") or body.get("QueueName", "")
+            return _write_arn(request, url.rpartition("/")[2])
+        case "ssm":
+            name = body.get("Name") or body.get("ResourceId", "")
+            return _write_arn(request, name and f"parameter/{name.removeprefix('/')}")
+        case "dynamodb":
+            table = body.get("TableName", "")
+            return body.get("ResourceArn") or _write_arn(request, table and f"table/{table}")
         case _:
             return ""
+
+
+def _read_body(request: Any) -> dict[str, str]:
+    """Return the members of a JSON body that are texts."""
+    try:
+        body = json.loads(request._body or "{}")
+    except ValueError:
+        return {}
+    return {name: value for name, value in body.items() if isinstance(value, str)}
+
+
+def _write_arn(request: Any, name: str) -> str:
+    place = f"{request._service}:{request._region}:{request.account_id}"
+    return f"arn:aws:{place}:{name}" if name else ""
 
 
 def _is_trusted(request: Any, arn: str) -> bool:
