@@ -46,6 +46,7 @@ def build_document(model: StackModel, nested: Mapping[str, str]) -> JsonObject:
         "mode": "${var.runner_mode}",
         "updates": "${var.runner_updates}",
         "proxy": "${var.proxy_url}",
+        "mirror": "${var.mirror_url}",
         # Only the boot script reads it: the runner's own TLS is made before it knows the document.
         "ca_bundle": "${var.ca_bundle}",
         "seal": write_secret(SEAL),

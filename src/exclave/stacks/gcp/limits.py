@@ -29,7 +29,7 @@ CUSTOM_ROLES: Final = 300
 """What a project may have."""
 METADATA_BYTES: Final = 256 << 10
 SECRET_BYTES: Final = 64 << 10
-_OWN_ROLES: Final = 2
+_OWN_ROLES: Final = 3
 _PERMISSION: Final = re.compile(r"[a-z][a-zA-Z0-9]*(\.[a-zA-Z0-9_-]+){2,}")
 _ROLE: Final = re.compile(r"((projects|organizations)/[a-z0-9-]+/)?roles/[A-Za-z0-9_.]+")
 _IDENTIFIER: Final = re.compile(r"[a-z_][a-z0-9_]*")

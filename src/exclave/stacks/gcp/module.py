@@ -19,7 +19,8 @@ from exclave.stacks.terraform.module_files import ModuleFiles
 
 PROVIDER: Final = ">= 6.50, < 8"
 APIS: Final = (
-    "cloudresourcemanager", "compute", "iam", "iamcredentials", "secretmanager", "serviceusage",
+    "cloudresourcemanager", "compute", "iam", "iamcredentials", "logging", "secretmanager",
+    "serviceusage",
 )  # fmt: skip
 _REGISTRY_API: Final = "artifactregistry"
 

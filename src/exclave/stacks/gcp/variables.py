@@ -185,6 +185,10 @@ def _list_network_variables() -> Iterator[Variable]:
         about="Proxy on the way to the vendor",
     )  # fmt: skip
     yield Variable(
+        name="mirror_url", pattern=r"^(https?://[A-Za-z0-9._~:@%/-]+)?$",
+        about="Where the runner program and tools come from, instead of the vendor and the makers",
+    )  # fmt: skip
+    yield Variable(
         name="ca_bundle", pattern=r"^(projects/[^/]+/secrets/[^/]+)?$",
         about="Id of a secret with certificates in PEM that the machine is to trust",
     )  # fmt: skip

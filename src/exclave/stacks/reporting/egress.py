@@ -15,7 +15,7 @@ _IMAGES: Final = "docker.io"
 _TERRAFORM: Final = ("registry.terraform.io", "releases.hashicorp.com", "github.com")
 _APIS: Final = {
     Cloud.AWS: ("sts", "secretsmanager", "logs"),
-    Cloud.GCP: ("iamcredentials", "secretmanager"),
+    Cloud.GCP: ("iamcredentials", "secretmanager", "logging"),
 }
 _GCP_HOST: Final = "{}.googleapis.com"
 
