@@ -4,9 +4,12 @@ import ast
 import base64
 import hashlib
 import json
+import os
+import shutil
+import signal
 import sys
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -66,6 +69,21 @@ inline_contents = "./whoami.py"
 [steps.env_vars]
 PASSWORD_ARN = "{{ .nuon.install_stack.outputs.db_password_arn }}"
 """
+_SLOW = """#!/bin/sh
+echo $$ >> STARTED
+exec sleep 600
+"""
+_SLOW_ACTION = """
+name = "NAME"
+timeout = "10m"
+
+[[triggers]]
+type = "manual"
+
+[[steps]]
+name = "wait"
+inline_contents = "./slow.sh"
+"""
 _FILES = {
     **BARE,
     "runner.toml": 'runner_type = "aws"\n',
@@ -100,6 +118,9 @@ resource "terraform_data" "base" {
 """,
     "actions/whoami.toml": _ACTION,
     "actions/whoami.py": _WHO,
+    "actions/slow.sh": _SLOW,
+    "actions/before_crash.toml": _SLOW_ACTION.replace("NAME", "before_crash"),
+    "actions/before_wipe.toml": _SLOW_ACTION.replace("NAME", "before_wipe"),
 }
 
 
@@ -110,6 +131,21 @@ class LifeMachine:
     imds: Imds
     runner: KillableProcess
     install: str
+    data: Path
+
+    def crash(self) -> None:
+        """Kill the runner and nothing else, and start it again on the same disk."""
+        self.runner.kill9()
+        self.runner.start()
+
+    def reboot_wiped(self, left: list[int]) -> None:
+        """Lose power, with all processes, and come back with an empty disk."""
+        self.runner.kill9()
+        for process in left:
+            with suppress(ProcessLookupError):
+                os.kill(process, signal.SIGKILL)
+        shutil.rmtree(self.data)
+        self.runner.start()
 
     def read_log(self, aws: EmulatedAws, kind: str) -> list[str]:
         """Return the events that the machine has written into the customer's log store."""
@@ -144,6 +180,39 @@ class Life:
         """The file in which every job writes who it is in AWS."""
         return self.folder / "trace"
 
+    @property
+    def started(self) -> Path:
+        """The file in which every start of a slow action leaves its process."""
+        return self.folder / "started"
+
+    def begin_slow(self, action: str) -> str:
+        """Start an action that lasts until somebody ends it; return its job."""
+        before = self.list_started()
+        workflow = self.run("actions", "run", "acme", action)["id"]
+        wait_until(lambda: len(self.list_started()) > len(before), "the action began")
+        (job,) = (job for job in self.app.list_jobs(workflow) if job["kind"] == "action")
+        return str(job["id"])
+
+    def list_started(self) -> list[int]:
+        """Return the processes of all slow actions that ever began."""
+        lines = self.started.read_text().split() if self.started.exists() else []
+        return [int(line) for line in lines]
+
+    def wait_for_end_of(self, job: str) -> tuple[str, str]:
+        """Wait until a job has ended; return how."""
+
+        def look() -> Any:
+            shown = self.app.site.get(f"/v1/jobs/{job}")
+            return shown if shown["finished_at"] else None
+
+        ended = wait_until(look, f"the end of {job}")
+        return ended["state"], ended["reason"]
+
+    def list_runners(self, install: str) -> list[tuple[str, str]]:
+        """Return state and cause of all runners that ever enrolled for an install."""
+        items = self.app.site.get("/v1/runners", queue_id=install)["items"]
+        return [(runner["state"], runner["cause"]) for runner in items]
+
     def sync_app(self, write_app: "WriteApp") -> None:
         """Sync and build the app."""
         folder = self.folder / self.app_name
@@ -158,6 +227,7 @@ class Life:
             '"AWS"': f'"{self.aws.url}"',
             "TRACE": str(self.trace),
             "APPLY": self.apply or str(script),
+            "STARTED": str(self.started),
         }
         for path, text in _FILES.items():
             file = folder / path
@@ -237,7 +307,7 @@ class Life:
             runner = KillableProcess([sys.executable, *words], env, self.folder / "machine.log")
             runner.start()
             try:
-                yield LifeMachine(imds, runner, boot["install"])
+                yield LifeMachine(imds, runner, boot["install"], self.folder / "machine")
             finally:
                 runner.stop()
 

@@ -6,11 +6,14 @@ from pathlib import Path
 import pytest
 
 from tests.e2e.aws_life_site import GIVEN, Life, open_life, read_boot_facts
+from tests.faults.site import UNHURRIED
+
+TIMINGS = {**UNHURRIED, "DEADMAN_MUTATING_S": "20", "LOST_MUTATING_S": "30"}
 
 
 @pytest.fixture
 def life(tmp_path: Path) -> Iterator[Life]:
-    with open_life(tmp_path) as opened:
+    with open_life(tmp_path, timings=TIMINGS) as opened:
         yield opened
 
 
@@ -29,6 +32,16 @@ def test_an_install_lives_from_its_creation_until_the_customer_deletes_the_stack
         by_provision = life.list_callers()
         ran = life.app.await_end(life.run("actions", "run", "acme", "whoami")["id"])
         by_action = life.list_callers()
+
+        killed = life.begin_slow("before_crash")
+        machine.crash()
+        ended = [life.wait_for_end_of(killed)]
+        cut_off = life.begin_slow("before_wipe")
+        machine.reboot_wiped(life.list_started())
+        after_reboot = life.app.await_end(life.run("actions", "run", "acme", "whoami")["id"])
+        ended.append(life.wait_for_end_of(cut_off))
+        runners = life.list_runners(install)
+
         with life.as_customer():
             logs = {kind: machine.read_log(life.aws, kind) for kind in ("runner", "audit")}
             stack.update(RunnerEnabled="false")
@@ -47,6 +60,11 @@ def test_an_install_lives_from_its_creation_until_the_customer_deletes_the_stack
     assert ran["state"] == "succeeded", ran
     assert by_provision == [(f"{install}-provision", "-")]
     assert by_action == [(f"{install}-maintenance", GIVEN["DbPasswordSecret"])]
+    assert ended == [("lost", "runner_restarted"), ("lost", "runner_silent")]
+    assert len(life.list_started()) == 2
+    assert after_reboot["state"] == "succeeded", after_reboot
+    assert [state for state, _ in runners] == ["revoked", "active"]
+    assert runners[0][1] == f"replaced by {machine.imds.machine}"
     assert {"enrolled", "job_started"} <= set(logs["audit"])
     assert "enrolled_by_attestation" in logs["runner"]
     assert shown["stack"]["state"] == "disabled"
