@@ -118,7 +118,7 @@ class CloudSide:
             return ""
         return await find_open_metadata(list_job_users(self.config))
 
-    def make_reporter(self, api: StackApi) -> CloudReporter:
+    def make_reporter(self, api: StackApi, boot: Path) -> CloudReporter:
         """Return what reports the Stack to the control plane."""
         return CloudReporter(
             self.cloud,
@@ -127,6 +127,7 @@ class CloudSide:
             self.secrets,
             self.metadata.read_machine,
             self.metadata.is_ending,
+            ProgramFolders(boot.parent).explain_failure,
         )
 
     def make_shipper(self, own: OwnLog) -> LogShipper:

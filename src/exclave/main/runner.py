@@ -122,10 +122,11 @@ async def run_runner(settings: RunnerSettings, stack: StackFolder | None = None)
         probe = ClusterProbe(connector, clock, randomness)
         duties.append(Reporter(stack, stack_api, secrets, probe, isolated=isolated).run)
     if cloud is not None:
-        reporter, shipper = cloud.make_reporter(stack_api), cloud.make_shipper(own)
+        file = settings.boot or Path()
+        reporter, shipper = cloud.make_reporter(stack_api, file), cloud.make_shipper(own)
         duties += [cloud.watch.run, reporter.run, shipper.run]
         leave = partial(leave_machine, reporter, shipper)
-        duties += cloud.make_updates(stack_api, settings.boot) if settings.boot else []
+        duties += cloud.make_updates(stack_api, file)
     enrolling = (
         None
         if boot is None

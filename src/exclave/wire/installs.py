@@ -106,6 +106,8 @@ class StackSummary(Reply):
     roles_off: list[str] = []
     """Roles that the customer has switched off, or not switched on."""
     machine: str = ""
+    program: str = ""
+    """The version of the runner program, whether the customer pins it, and a failed update."""
     leaving: str = ""
     """Why its machine goes, if it said so and no other one has reported since."""
     beacon: str = ""

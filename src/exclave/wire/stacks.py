@@ -246,6 +246,16 @@ class ReportedMachine(Request):
     type: ShortText = ""
 
 
+class ReportedProgram(Request):
+    """The runner program on a machine in a cloud, and why another one does not run there."""
+
+    version: ShortText
+    updates: Literal["auto", "pinned"] = "auto"
+    """`pinned`: only the customer changes the program."""
+    problem: ShortText = ""
+    """Why the program that was tried last was left again."""
+
+
 class StackReport(Request):
     """What a Stack reports: facts about where it runs, names of secrets, inputs.
 
@@ -268,6 +278,7 @@ class StackReport(Request):
     enabled: bool = True
     """False once the customer has thrown the kill switch of the Stack."""
     machine: ReportedMachine | None = None
+    program: ReportedProgram | None = None
 
 
 class StackProgress(Request):

@@ -142,6 +142,7 @@ def _list_stack(install: InstallReply) -> list[tuple[str, str]]:
         ("mode", "plans only, by the customer" if stack.mode == "plan-only" else ""),
         ("roles off", ", ".join(stack.roles_off)),
         ("machine", stack.machine or stack.beacon),
+        ("program", stack.program),
         ("machine goes", stack.leaving),
     ]
 

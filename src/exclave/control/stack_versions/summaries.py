@@ -32,9 +32,17 @@ def summarise_stack(tx: Tx, org: OrgId, install: AppInstall) -> StackSummary | N
         machine=" ".join(
             filter(None, (text_or_empty(machine.get(key)) for key in ("id", "type", "zone")))
         ),
+        program=_show_program(object_or_empty(report.get("program"))),
         leaving=_show_leaving(report),
         beacon="" if run else _show_beacon(newest),
     )
+
+
+def _show_program(program: JsonObject) -> str:
+    """Return the version of the runner program and what keeps another one away."""
+    pinned = "pinned by the customer" if program.get("updates") == "pinned" else ""
+    parts = (text_or_empty(program.get("version")), pinned, text_or_empty(program.get("problem")))
+    return ", ".join(filter(None, parts))
 
 
 def _show_leaving(report: JsonObject) -> str:

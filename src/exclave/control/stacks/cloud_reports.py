@@ -175,7 +175,7 @@ def _store_version(
 
 def _list_facts(report: StackReport) -> JsonObject:
     """Return what a report says beside the outputs."""
-    names = {"document", "roles", "mode", "enabled", "machine", "secrets"}
+    names = {"document", "roles", "mode", "enabled", "machine", "program", "secrets"}
     return report.model_dump(mode="json", include=names)
 
 

@@ -49,6 +49,11 @@ class ProgramFolders:
         except (OSError, ValueError, LookupError, TypeError):
             return "", ""
 
+    def explain_failure(self) -> str:
+        """Return in words which program was left again, and why; empty if none was."""
+        name, reason = self.find_failure()
+        return f"the program {name} was left again: {reason}" if name else ""
+
     def has_failed(self, digest: str) -> bool:
         """Return whether the program with this digest was tried in vain."""
         return self.find_failure()[0] == digest[:_NAME]

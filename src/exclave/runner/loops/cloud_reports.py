@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Final
 
+from exclave import __version__
 from exclave.base.digests import digest_json
 from exclave.base.errors import Problem
 from exclave.base.json_values import Json, text_or_empty
@@ -25,6 +26,7 @@ from exclave.wire.stacks import (
     DocumentFacts,
     Leaving,
     ReportedMachine,
+    ReportedProgram,
     StackReport,
 )
 
@@ -55,6 +57,7 @@ class CloudReporter:
         secrets: CloudSecrets,
         read_machine: Callable[[], Awaitable[Machine]],
         is_ending: Callable[[], Awaitable[bool]],
+        read_problem: Callable[[], str] = str,
     ) -> None:
         self._cloud = cloud
         self._api = api
@@ -62,6 +65,7 @@ class CloudReporter:
         self._secrets = secrets
         self._read_machine = read_machine
         self._is_ending = is_ending
+        self._read_problem = read_problem
         self._sending = asyncio.Lock()
         self._machine: ReportedMachine | None = None
         self._given: frozenset[str] | None = None
@@ -159,6 +163,9 @@ class CloudReporter:
             mode=document.mode,
             enabled=document.is_enabled and not is_stopped,
             machine=await self._describe_machine(),
+            program=ReportedProgram(
+                version=__version__, updates=document.updates, problem=self._read_problem()
+            ),
         )
 
     async def _list_given(self, *, is_stopped: bool) -> frozenset[str]:

@@ -58,6 +58,7 @@ async def test_a_report_says_which_version_runs_and_gives_its_outputs(shop: Clou
         roles={"deploy": True, "emergency": False},
         outputs={"account_id": ACCOUNT, "region": "eu-west-1", "vpc_id": "vpc-1"},
         machine={"id": "i-1", "type": "t3.medium", "zone": "eu-west-1a"},
+        program={"version": "0.1.0", "updates": "pinned", "problem": "the next one failed"},
     )
 
     state = (await state_views.show_state(shop.deps, shop.user, shop.install)).document
@@ -67,6 +68,7 @@ async def test_a_report_says_which_version_runs_and_gives_its_outputs(shop: Clou
     summary = await summarise(shop)
     assert (summary.state, summary.running, summary.newest) == ("active", 1, 1)
     assert (summary.roles_off, summary.machine) == (["emergency"], "i-1 t3.medium eu-west-1a")
+    assert summary.program == "0.1.0, pinned by the customer, the next one failed"
 
 
 async def test_an_account_that_was_not_given_is_read_by_templates_once_reported(

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from exclave import __version__
 from exclave.base.clock import Clock
 from exclave.client.problems import RemoteProblem
 from exclave.runner.cloud.document_file import DocumentFile
@@ -70,7 +71,13 @@ class Reports:
         store = CloudSecrets(self.account, self.watch.get_document, str)
         self.is_ending: bool | None = False
         self.reporter = CloudReporter(
-            Cloud.AWS, self.api, self.watch, store, self.read_machine, self.read_ending
+            Cloud.AWS,
+            self.api,
+            self.watch,
+            store,
+            self.read_machine,
+            self.read_ending,
+            lambda: "the new one failed",
         )
         self.deps: Deps | None = None
         house.duties = [self._note, self.watch.run, self.reporter.run]
@@ -106,6 +113,9 @@ def test_a_report_has_what_is_applied_and_no_value_of_a_secret(tmp_path: Path) -
         assert report.outputs["db_arn"] == "db-arn"
         assert report.machine is not None
         assert (report.machine.id, report.machine.type) == ("i-1", "t3.medium")
+        assert report.program is not None
+        assert (report.program.version, report.program.updates) == (__version__, "auto")
+        assert report.program.problem == "the new one failed"
         assert "hush" not in report.model_dump_json()
 
     run_scenario(tmp_path, scenario)
