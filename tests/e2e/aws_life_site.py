@@ -253,13 +253,13 @@ class Life:
     def create_install(self) -> Any:
         """Create the install; return what the vendor sees."""
         words = ("--approve-all", "--region", REGION, "--account", ACCOUNT)
-        return self.run("installs", "create", "shop", "--name", "acme", *words)
+        return self.run("installs", "create", self.app_name, "--name", "acme", *words)
 
-    def apply_stack(self) -> AppliedTemplate:
+    def apply_stack(self, given: Mapping[str, str] = GIVEN) -> AppliedTemplate:
         """Create the stack in the customer's account, of the template that is served."""
         files = self.run("installs", "stack", "acme")["files"]
         template = self.fetch(next(file for file in files if file["name"] == TEMPLATE))
-        stack = AppliedTemplate(self.aws, "customer", template, GIVEN)
+        stack = AppliedTemplate(self.aws, "customer", template, given)
         stack.create()
         return stack
 

@@ -4,9 +4,8 @@ import os
 import shutil
 from pathlib import Path
 
-from tests.e2e.aws_life_site import TEMPLATE, Life, open_life
-from tests.support.aws_stacks import AppliedTemplate
-from tests.support.emulated_aws.server import ACCOUNT, REGION, EmulatedAws
+from tests.e2e.aws_life_site import Life, open_life
+from tests.support.emulated_aws.server import EmulatedAws
 from tests.support.providers import need_aws_provider
 from tests.support.python_tools import need_python_tool
 
@@ -14,7 +13,6 @@ EXAMPLE = Path(__file__).parents[2] / "examples" / "mailroom"
 GIVEN = {"CarrierKeySecret": "c4rrier", "InstallPostmaster": "post@customer.example"}
 LONG_S = 600
 """The provider takes seconds to start, and each job starts it several times."""
-CREATE = ("installs", "create", "mailroom", "--name", "acme", "--approve-all")
 
 
 def write_mailroom(life: Life, folder: Path) -> None:
@@ -52,14 +50,11 @@ def test_mailroom_lives_in_an_account_with_no_more_rights_than_its_roles_name(
     tmp_path: Path,
 ) -> None:
     with open_life(tmp_path, app_name="mailroom", write_app=write_mailroom) as life:
-        made = life.run(*CREATE, "--region", REGION, "--account", ACCOUNT)
-        install, files = made["id"], life.run("installs", "stack", "acme")["files"]
-        file = next(file for file in files if file["name"] == TEMPLATE)
-        stack = AppliedTemplate(life.aws, "customer", life.fetch(file), GIVEN)
-        stack.create()
+        made = life.create_install()
+        stack = life.apply_stack(GIVEN)
         path = os.pathsep.join((str(need_python_tool("awscli").parent), os.environ["PATH"]))
         with life.start_machine(TF_MIRROR=str(need_aws_provider()), PATH=path):
-            life.wait_for_state(install, "active")
+            life.wait_for_state(made["id"], "active")
             provisioned = life.app.await_end(made["workflow_id"], LONG_S)
             with life.as_customer():
                 deployed = list_resources(life.aws)
