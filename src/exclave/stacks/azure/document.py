@@ -64,10 +64,11 @@ def build_stack_document(model: StackModel, nested: NestedOutputs) -> Body:
         "mode": ParameterRef("runnerMode"),
         "updates": ParameterRef("runnerUpdates"),
         "proxy": ParameterRef("proxyUrl"),
+        "mirror": ParameterRef("mirrorUrl"),
         # Only the boot script reads it: the runner's own TLS is made before it knows the document.
         "ca_bundle": When(HAS_CERTIFICATES, write_secret_url(Fact.RUNNER_VAULT, CERTIFICATES), ""),
         "seal": write_secret_url(Fact.RUNNER_VAULT, SEAL),
-        "log": "",
+        "log": ParameterRef("logStream"),
         "outputs": build_outputs(model),
         "roles": {
             role.name: ParameterRef(name_switch(role), ParameterKind.FLAG) for role in model.roles

@@ -20,6 +20,10 @@ _SUBNET = (
     r"/subscriptions/[0-9a-f-]{36}/resourceGroups/[^/]+"
     r"/providers/Microsoft.Network/virtualNetworks/[^/]+/subnets/[^/]+"
 )
+_STREAM = (
+    r"^(https://[A-Za-z0-9.-]+\.ingest\.monitor\.azure\.com"
+    r"/dataCollectionRules/dcr-[0-9a-f]+/streams/[A-Za-z0-9_-]+)?$"
+)
 _KEY = r"^(ssh-(ed25519|rsa) [A-Za-z0-9+/=]+( [^\n]*)?)$"
 _TRUE = frozenset({"true", "1", "yes", "on"})
 
@@ -142,6 +146,10 @@ def _list_machine_parameters(model: StackModel) -> Iterator[StackParameter]:
         about="Id of a set with a key of yours for the disk; empty: a key of Azure",
     )  # fmt: skip
     yield StackParameter(
+        name="logStream", group=group, label="Log stream", pattern=_STREAM,
+        about="Stream of a data collection rule of yours, at its endpoint for logs; empty: no copy",
+    )  # fmt: skip
+    yield StackParameter(
         name="sshPublicKey", group=group, label="SSH key", default=NOBODYS_KEY, pattern=_KEY,
         about="Azure wants one; nobody has the private key of the default, and nothing comes in",
     )  # fmt: skip
@@ -168,6 +176,11 @@ def _list_network_parameters() -> Iterator[StackParameter]:
         name="proxyUrl", group=group, label="HTTPS proxy",
         pattern=r"^(https?://[A-Za-z0-9._~:@%/-]+)?$",
         about="What the runner and its jobs reach the internet by",
+    )  # fmt: skip
+    yield StackParameter(
+        name="mirrorUrl", group=group, label="Mirror of programs",
+        pattern=r"^(https?://[A-Za-z0-9._~:@%/-]+)?$",
+        about="Where the runner program and tools come from, instead of the vendor and the makers",
     )  # fmt: skip
     yield StackParameter(
         name="caBundle", group=group, label="Certificates to trust",

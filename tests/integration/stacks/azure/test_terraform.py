@@ -30,7 +30,18 @@ ONLY_HERE = {
     "azurerm_subnet_network_security_group_association",
     "azurerm_nat_gateway_public_ip_association", "azurerm_client_config", "azurerm_resource_group",
 }  # fmt: skip
-FREE = ("enabled", "mode", "updates", "proxy", "roles", "inputs_base64", "install", "digest")
+FREE = (
+    "enabled",
+    "mode",
+    "updates",
+    "proxy",
+    "mirror",
+    "log",
+    "roles",
+    "inputs_base64",
+    "install",
+    "digest",
+)
 """What stands in the document without ids that the stand-in makes up."""
 
 

@@ -9,10 +9,12 @@ from typing import Any
 import pytest
 
 from exclave.runner.cloud.document import parse_document
+from exclave.stacks.aws.document import build_stack_document
 from exclave.stacks.azure.arm.template import build_group_template, build_template
 from exclave.stacks.azure.parameters import NOBODYS_KEY
 from exclave.stacks.digest import digest_model
 from exclave.stacks.model import StackModel
+from tests.support.aws_stacks import make_model as make_aws_model
 from tests.support.azure_stacks import FULL, GIVEN, INSTALL, NESTED, SMALL, VARIANTS, WHOLE
 from tests.support.emulated_azure.deployment import (
     SUBSCRIPTION,
@@ -94,6 +96,23 @@ def test_the_runner_understands_the_document() -> None:
     )
     assert (outputs["region"], outputs["subscription_tenant_id"]) == ("westeurope", TENANT)
     assert str(outputs["private_subnet_ids"]).endswith("/subnets/private")
+
+
+def test_the_document_has_the_fields_of_that_in_aws_and_what_roles_are() -> None:
+    other = set(build_stack_document(make_aws_model(), {}))
+
+    assert set(read_document(deploy())) == other | {"role_references"}
+
+
+def test_a_mirror_and_a_log_store_of_the_customer_are_the_runners() -> None:
+    stream = (
+        "https://acme.ingest.monitor.azure.com/dataCollectionRules/dcr-0a/streams/Custom-Runner"
+    )
+    deployment = deploy(mirrorUrl="https://mirror.example", logStream=stream)
+
+    document = parse_document(deployment.find("StackDocument")["properties"]["value"])
+
+    assert (document.mirror, document.log) == ("https://mirror.example", stream)
 
 
 def test_outputs_say_what_the_document_says() -> None:
