@@ -27,6 +27,8 @@ PURPOSE = {
     "Microsoft.KeyVault/vaults/secrets": "the document, certificates, secrets and sensitive inputs",
     "Microsoft.ManagedIdentity/userAssignedIdentities": "the runner's own identity, and one for"
     " each role",
+    "Microsoft.Resources/deployments": "the runner's log: a workspace of Log Analytics with one"
+    " table, and the rule by which lines get there",
     "Microsoft.Network/natGateways": "lets private subnets reach out, and nothing in",
     "Microsoft.Network/networkSecurityGroups": "nothing comes in; out go HTTPS and all within the"
     " network",

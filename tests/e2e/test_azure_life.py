@@ -40,6 +40,7 @@ def test_an_install_lives_from_its_creation_until_the_customer_stops_it(life: Az
         life.wait_for_state(install, "disabled")
         shown = life.run("installs", "get", "acme")
 
+    kinds = {line["Kind"] for line in life.azure.lines}
     generated = life.azure.read(vault, "session-key")
     assert provisioned["state"] == "succeeded", provisioned
     assert ran["state"] == "succeeded", ran
@@ -49,4 +50,6 @@ def test_an_install_lives_from_its_creation_until_the_customer_stops_it(life: Az
     assert by_action == [[identity, GIVEN["dbPasswordSecret"], generated]]
     assert shown["stack"]["state"] == "disabled"
     assert (life.azure.rights, life.azure.capacity) == (set(), 0)
+    assert kinds == {"runner", "audit"}
+    assert GIVEN["dbPasswordSecret"] not in str(life.azure.lines)
     assert len(life.azure.read(own, "exclave-seal")) == 64

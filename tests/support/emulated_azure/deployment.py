@@ -17,6 +17,7 @@ from tests.support.emulated_azure.functions import PURE, join_id, make_guid
 
 SUBSCRIPTION = "22222222-2222-4222-8222-222222222222"
 TENANT = "11111111-1111-4111-8111-111111111111"
+LOGS = "exclave.westeurope-1.ingest.monitor.azure.com"
 LATE = frozenset({"reference"})
 """What only exists during a deployment, so that variables and names cannot contain it."""
 TYPES = {"string": str, "securestring": str, "bool": bool, "int": int}
@@ -122,12 +123,32 @@ class Deployment:
         if name in self.deployed:
             outputs = {key: {"value": value} for key, value in self.deployed[name].items()}
             return {"outputs": outputs}
+        if "/dataCollectionRules/" in resource:
+            endpoints = {"logsIngestion": f"https://{LOGS}"}
+            return {
+                "immutableId": f"dcr-{make_guid(name).replace('-', '')}",
+                "endpoints": endpoints,
+            }
+        inner = self.find_template(resource)
+        if inner is not None:
+            outputs = inner.template["outputs"]
+            return {"outputs": {key: {"value": inner.read_output(key)} for key in outputs}}
         if "/userAssignedIdentities/" not in resource:
             message = f"nothing is known about {resource}"
             raise BadExpressionError(message)
         known = {self._find_id(body) for body in self.template["resources"]}
         assert resource in known, resource
         return {"clientId": make_guid("client", name), "principalId": make_guid("owner", name)}
+
+    def find_template(self, resource: str) -> "Deployment | None":
+        """Return the deployment of a template within this one."""
+        for body in self.template["resources"]:
+            if body["type"].endswith("/deployments") and self._find_id(body) == resource:
+                facts = body["properties"]
+                given = self.resolve(facts["parameters"])
+                values = {key: value["value"] for key, value in given.items()}
+                return Deployment(facts["template"], values, self.group, self.location)
+        return None
 
     def _find_id(self, body: Mapping[str, Any]) -> str:
         names = tuple(self.resolve(body["name"]).split("/"))

@@ -13,14 +13,19 @@ from urllib.parse import parse_qs, urlsplit
 import jwt
 
 from tests.support.cloud_issuers import Authority, Signer, TokenIssuer, make_rsa_key
-from tests.support.emulated_azure.deployment import SUBSCRIPTION, TENANT, Deployment
+from tests.support.emulated_azure.deployment import LOGS, SUBSCRIPTION, TENANT, Deployment
 
 VAULTS = "https://vault.azure.net"
 SIGNER = "metadata.azure.com"
 READ = "getSecret"
 WRITE = "Microsoft.KeyVault/vaults/secrets/setSecret/action"
-BUILT_IN = {"4633458b-17de-408a-b874-0445c86b69e6": frozenset({READ})}
-"""What built-in roles allow in vaults."""
+PUBLISH = "publish"
+BUILT_IN = {
+    "4633458b-17de-408a-b874-0445c86b69e6": frozenset({READ}),
+    "3913510d-42f4-4e42-8a64-420c390055eb": frozenset({PUBLISH}),
+}
+"""What built-in roles allow in vaults and rules."""
+MONITOR = "https://monitor.azure.com"
 
 
 @dataclass(frozen=True)
@@ -47,6 +52,9 @@ class EmulatedAzure:
     """The ids of vaults by their hosts."""
     secrets: dict[tuple[str, str], list[str]] = field(default_factory=dict)
     """All values of each secret, by host and name; the oldest first."""
+    rule: str = ""
+    """The id of the rule that lines of the log are posted to."""
+    lines: list[dict[str, str]] = field(default_factory=list)
     capacity: int = 0
     lock: threading.Lock = field(default_factory=threading.Lock)
 
@@ -67,6 +75,9 @@ class EmulatedAzure:
                 self.identities[facts["clientId"]] = Identity(identity, facts["principalId"])
             vaults = [body for body in resources if body["type"] == "Microsoft.KeyVault/vaults"]
             self.vaults = {f"{body['name']}.vault.azure.net": body["id"] for body in vaults}
+            log = deployment.find_template(deployment.find("RunnerLog")["id"])
+            assert log is not None
+            self.rule = log.find("LogRule")["id"]
             self.rights = set(_list_rights(resources))
             for body in resources:
                 if body["type"] == "Microsoft.KeyVault/vaults/secrets":
@@ -89,6 +100,12 @@ class EmulatedAzure:
             if headers.get("metadata") != "true":
                 return 400, {"error": "no header Metadata"}
             return self._answer_metadata(parts.path, query)
+        if parts.path.startswith(f"/{LOGS}/"):
+            principal = self._read_principal(headers.get("authorization", ""), MONITOR)
+            if (principal, self.rule, PUBLISH) not in self.rights:
+                return 403, {"error": {"code": "OperationFailed"}}
+            self.lines += json.loads(body)
+            return 204, None
         with self.lock:
             return self._answer_vault(method, parts.path, headers, body)
 
@@ -157,13 +174,13 @@ class EmulatedAzure:
         index = int(version.removeprefix("v")) if version else -1
         return 200, {"value": values[index]}
 
-    def _read_principal(self, authorization: str) -> str:
+    def _read_principal(self, authorization: str, audience: str = VAULTS) -> str:
         try:
             claims = jwt.decode(
                 authorization.removeprefix("Bearer "),
                 self.issuer.key.public_key(),
                 algorithms=["RS256"],
-                audience=VAULTS,
+                audience=audience,
             )
         except jwt.InvalidTokenError:
             return ""
@@ -202,6 +219,9 @@ def start_azure() -> Iterator[EmulatedAzure]:
         def do_PUT(self) -> None:
             self._reply()
 
+        def do_POST(self) -> None:
+            self._reply()
+
         def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - of the base
             """Log nothing."""
 
@@ -209,7 +229,7 @@ def start_azure() -> Iterator[EmulatedAzure]:
             headers = {name.lower(): value for name, value in self.headers.items()}
             body = self.rfile.read(int(headers.get("content-length", "0")))
             status, answer = azure.answer(self.command, self.path, headers, body)
-            data = json.dumps(answer).encode()
+            data = b"" if answer is None else json.dumps(answer).encode()
             self.send_response(status)
             self.send_header("Content-Length", str(len(data)))
             self.end_headers()

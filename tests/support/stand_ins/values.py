@@ -26,6 +26,9 @@ KNOWN = {
     "google_compute_subnetwork": {
         "id": "projects/{project}/regions/{region}/subnetworks/{name}",
     },
+    "azurerm_resource_group_template_deployment": {
+        "output_content": '{{"stream": {{"value": "https://{name}"}}}}',
+    },
     "data.azurerm_client_config": {
         "tenant_id": "11111111-1111-4111-8111-111111111111",
         "subscription_id": "22222222-2222-4222-8222-222222222222",

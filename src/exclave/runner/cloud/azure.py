@@ -93,7 +93,7 @@ class AzureAccount:
             }
             return await ask_cloud(
                 "POST",
-                url,
+                self._locate(url),
                 what=what,
                 headers=headers,
                 body=body,
@@ -144,7 +144,7 @@ class AzureAccount:
             raise explain_secret(refused) from refused
 
     def _locate(self, reference: str) -> str:
-        """Return the address of a secret."""
+        """Return the address of a secret, or of another API."""
         return f"{self.url}/{reference.removeprefix('https://')}" if self.url else reference
 
 

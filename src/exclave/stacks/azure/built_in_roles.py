@@ -10,6 +10,7 @@ READER = "Reader"
 SECRETS_READER = "Key Vault Secrets User"
 SECRETS_OFFICER = "Key Vault Secrets Officer"
 IMAGES_WRITER = "AcrPush"
+METRICS_PUBLISHER = "Monitoring Metrics Publisher"
 
 
 def find_role_id(name: str) -> str:

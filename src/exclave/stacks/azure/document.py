@@ -48,8 +48,11 @@ FORMAT = 1
 NestedOutputs = Mapping[str, Mapping[str, Text]]
 
 
-def build_stack_document(model: StackModel, nested: NestedOutputs) -> Body:
-    """Return the document; `nested` are the outputs of the vendor's own templates."""
+def build_stack_document(model: StackModel, nested: NestedOutputs, log: Text = "") -> Body:
+    """Return the document; `nested` are the outputs of the vendor's own templates.
+
+    `log` is where the runner posts the lines of its log.
+    """
     return {
         "format": FORMAT,
         "install": model.install_id,
@@ -68,7 +71,7 @@ def build_stack_document(model: StackModel, nested: NestedOutputs) -> Body:
         # Only the boot script reads it: the runner's own TLS is made before it knows the document.
         "ca_bundle": When(HAS_CERTIFICATES, write_secret_url(Fact.RUNNER_VAULT, CERTIFICATES), ""),
         "seal": write_secret_url(Fact.RUNNER_VAULT, SEAL),
-        "log": ParameterRef("logStream"),
+        "log": log,
         "outputs": build_outputs(model),
         "roles": {
             role.name: ParameterRef(name_switch(role), ParameterKind.FLAG) for role in model.roles

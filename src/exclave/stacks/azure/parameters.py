@@ -20,10 +20,6 @@ _SUBNET = (
     r"/subscriptions/[0-9a-f-]{36}/resourceGroups/[^/]+"
     r"/providers/Microsoft.Network/virtualNetworks/[^/]+/subnets/[^/]+"
 )
-_STREAM = (
-    r"^(https://[A-Za-z0-9.-]+\.ingest\.monitor\.azure\.com"
-    r"/dataCollectionRules/dcr-[0-9a-f]+/streams/[A-Za-z0-9_-]+)?$"
-)
 _KEY = r"^(ssh-(ed25519|rsa) [A-Za-z0-9+/=]+( [^\n]*)?)$"
 _TRUE = frozenset({"true", "1", "yes", "on"})
 
@@ -146,8 +142,8 @@ def _list_machine_parameters(model: StackModel) -> Iterator[StackParameter]:
         about="Id of a set with a key of yours for the disk; empty: a key of Azure",
     )  # fmt: skip
     yield StackParameter(
-        name="logStream", group=group, label="Log stream", pattern=_STREAM,
-        about="Stream of a data collection rule of yours, at its endpoint for logs; empty: no copy",
+        name="logDays", group=group, label="Days to keep the runner's log", default="90",
+        kind=ParameterKind.NUMBER, bounds=(30, 730), is_whole=True,
     )  # fmt: skip
     yield StackParameter(
         name="sshPublicKey", group=group, label="SSH key", default=NOBODYS_KEY, pattern=_KEY,

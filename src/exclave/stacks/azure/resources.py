@@ -38,6 +38,7 @@ ASSIGNMENT = "Microsoft.Authorization/roleAssignments"
 DEPLOYMENT = "Microsoft.Resources/deployments"
 GROUP = "Microsoft.Resources/resourceGroups"
 IDENTITY = "Microsoft.ManagedIdentity/userAssignedIdentities"
+LOG_RULES = "Microsoft.Insights/dataCollectionRules"
 MACHINE = "Microsoft.Compute/virtualMachineScaleSets"
 NAT = "Microsoft.Network/natGateways"
 NETWORK = "Microsoft.Network/virtualNetworks"
@@ -72,7 +73,7 @@ SECRET_WRITER = Resource(DEFINITION, "SecretWriter", (Guid("secret-writer"),))
 FIXED = (
     "RunnerVault", "SecretVault", "StackDocument", "CaBundle", "ImageRegistry", "SecretWriter",
     "RunnerSecurityGroup", "NatAddress", "NatGateway", "Network", "RunnerIdentity",
-    "RunnerMachine", "PrivateSubnet", "PublicSubnet", "RunnerSubnet", "ResourceGroup",
+    "RunnerMachine", "RunnerLog", "PrivateSubnet", "PublicSubnet", "RunnerSubnet", "ResourceGroup",
     "AppliersRunnerVault", "AppliersSecretVault",
 )  # fmt: skip
 """The names of all resources but those of roles, secrets, inputs and templates of the vendor."""
@@ -96,6 +97,16 @@ def name_gateway(model: StackModel) -> Resource:
 def name_network(model: StackModel) -> Resource:
     """Return the network, which exists if no subnet is named."""
     return Resource(NETWORK, "Network", (write_name(model, "network"),), (NEW_NETWORK,))
+
+
+def name_log(model: StackModel) -> Resource:
+    """Return the deployment of the store of the runner's log."""
+    return Resource(DEPLOYMENT, "RunnerLog", (write_name(model, "log"),))
+
+
+def name_log_rule(model: StackModel) -> Resource:
+    """Return the rule that lines of the log are posted to, which that deployment makes."""
+    return Resource(LOG_RULES, "LogRule", (write_name(model, "log"),))
 
 
 def name_machine(model: StackModel) -> Resource:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from exclave.domain.stacks import RoleKind
 from exclave.stacks.azure.built_in_roles import (
     IMAGES_WRITER,
+    METRICS_PUBLISHER,
     READER,
     SECRETS_READER,
     find_role_id,
@@ -25,6 +26,8 @@ from exclave.stacks.azure.resources import (
     name_assignment,
     name_definition,
     name_identity,
+    name_log,
+    name_log_rule,
     name_runner_identity,
 )
 from exclave.stacks.model import RoleModel, StackModel
@@ -53,6 +56,8 @@ class Assignment:
     granted: Resource | str
     """A definition of the Stack, or the id of a built-in role."""
     scope: Resource | None = None
+    after: Resource | None = None
+    """What makes the scope, if that is no resource of the template itself."""
 
 
 def list_definitions(model: StackModel) -> tuple[Definition, ...]:
@@ -95,13 +100,16 @@ def list_assignments(model: StackModel) -> tuple[Assignment, ...]:
 
 
 def _list_of_runner(model: StackModel) -> Iterator[Assignment]:
-    """Return what the runner may do: read its vaults, and store what is generated."""
+    """Return what the runner may do: read its vaults, store what is generated, write its log."""
     runner = name_runner_identity(model)
     for vault in (RUNNER_VAULT, SECRET_VAULT):
         reads = name_assignment("Runner", f"Reads{vault.name}", ENABLED)
         yield Assignment(reads, runner, find_role_id(SECRETS_READER), vault)
         writes = name_assignment("Runner", f"Writes{vault.name}", ENABLED)
         yield Assignment(writes, runner, SECRET_WRITER, vault)
+    posts = name_assignment("Runner", "PostsLog", ENABLED)
+    role_id, rule = find_role_id(METRICS_PUBLISHER), name_log_rule(model)
+    yield Assignment(posts, runner, role_id, rule, name_log(model))
 
 
 def _list_of_role(model: StackModel, role: RoleModel) -> Iterator[Assignment]:

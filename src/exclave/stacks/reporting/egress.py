@@ -58,7 +58,8 @@ def _list_own(model: StackModel) -> Iterator[Destination]:
                 yield Destination(_GCP_HOST.format(service), "machine", "the cloud's API")
     if model.cloud is Cloud.AZURE:
         yield Destination("management.azure.com", "machine", "the cloud's API")
-        yield Destination("*.vault.azure.net", "machine", "the key vault of the Stack")
+        yield Destination("*.vault.azure.net", "machine", "the key vaults of the Stack")
+        yield Destination("*.ingest.monitor.azure.com", "machine", "the log of the Stack")
 
 
 def _list_of_part(definition: JsonObject) -> Iterator[Destination]:

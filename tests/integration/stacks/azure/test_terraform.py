@@ -36,7 +36,6 @@ FREE = (
     "updates",
     "proxy",
     "mirror",
-    "log",
     "roles",
     "inputs_base64",
     "install",
@@ -135,6 +134,8 @@ def _read_grant_of_template(body: dict[str, Any]) -> tuple[str, str]:
     role = body["properties"]["roleDefinitionId"]
     is_own = "/resourceGroups/" in role
     kinds = {"vaults": "vault", "registries": "registry", "": "group"}
+    if "/dataCollectionRules/" in body.get("scope", ""):
+        kinds = {"dataCollectionRules": "group"}  # below it, as the stand-in's id begins
     kind = body.get("scope", "").rpartition("/")[0].rpartition("/")[2]
     return ("own" if is_own else role.rpartition("/")[2], kinds[kind])
 

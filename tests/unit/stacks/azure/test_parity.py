@@ -134,7 +134,7 @@ def test_the_document_has_the_same_keys_in_both_forms() -> None:
     (stack,) = [b for b in template["resources"] if b["comments"] == "StackDocument"]
 
     early = set(template["variables"]["document"])
-    assert early | {"outputs", "role_references"} == set(document)
+    assert early | {"outputs", "role_references", "log"} == set(document)
     for key in document["outputs"]:
         late = f"'{key}'" in stack["properties"]["value"]
         assert late or key in template["variables"]["outputs"], key

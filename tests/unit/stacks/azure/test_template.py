@@ -3,20 +3,25 @@
 import ast
 import base64
 import hashlib
+import inspect
 import json
+import re
 from typing import Any
 
 import pytest
 
 from exclave.runner.cloud.document import parse_document
+from exclave.runner.cloud.log_stores import AzureLogStore
 from exclave.stacks.aws.document import build_stack_document
 from exclave.stacks.azure.arm.template import build_group_template, build_template
 from exclave.stacks.azure.parameters import NOBODYS_KEY
+from exclave.stacks.azure.resources import LOG_RULES
 from exclave.stacks.digest import digest_model
 from exclave.stacks.model import StackModel
 from tests.support.aws_stacks import make_model as make_aws_model
 from tests.support.azure_stacks import FULL, GIVEN, INSTALL, NESTED, SMALL, VARIANTS, WHOLE
 from tests.support.emulated_azure.deployment import (
+    LOGS,
     SUBSCRIPTION,
     TENANT,
     Deployment,
@@ -104,15 +109,31 @@ def test_the_document_has_the_fields_of_that_in_aws_and_what_roles_are() -> None
     assert set(read_document(deploy())) == other | {"role_references"}
 
 
-def test_a_mirror_and_a_log_store_of_the_customer_are_the_runners() -> None:
-    stream = (
-        "https://acme.ingest.monitor.azure.com/dataCollectionRules/dcr-0a/streams/Custom-Runner"
+def test_a_mirror_of_the_customer_is_the_runners() -> None:
+    assert read_document(deploy(mirrorUrl="https://mirror.example"))["mirror"] == (
+        "https://mirror.example"
     )
-    deployment = deploy(mirrorUrl="https://mirror.example", logStream=stream)
 
-    document = parse_document(deployment.find("StackDocument")["properties"]["value"])
 
-    assert (document.mirror, document.log) == ("https://mirror.example", stream)
+def test_the_log_goes_to_a_table_that_only_the_runner_writes() -> None:
+    deployment = deploy(logDays=30)
+    log = deployment.find_template(deployment.find("RunnerLog")["id"])
+    assert log is not None
+
+    check_template(log.template)
+    rule = log.find("LogRule")
+    url, _, path = read_document(deployment)["log"].partition("/dataCollectionRules/")
+    (stream,) = rule["properties"]["streamDeclarations"]
+    assert url == f"https://{LOGS}"
+    assert path.endswith(f"/streams/{stream}")
+    columns = rule["properties"]["streamDeclarations"][stream]["columns"]
+    assert columns == log.find("LogTable")["properties"]["schema"]["columns"]
+    written = re.findall(r'"(\w+)": ', inspect.getsource(AzureLogStore.write))
+    assert [column["name"] for column in columns] == written
+    assert log.find("LogWorkspace")["properties"]["retentionInDays"] == 30
+    right = deployment.find("RunnerPostsLogAssignment")
+    assert right["scope"] == rule["id"]
+    assert deployment.find("RunnerLog")["id"] in right["dependsOn"]
 
 
 def test_outputs_say_what_the_document_says() -> None:
@@ -148,7 +169,7 @@ def test_a_role_has_its_rights_only_while_it_is_on() -> None:
     assert "BreakGlassAdminBuiltIn0Assignment" not in list_rights(deploy())
 
 
-def test_the_runner_itself_may_use_secrets_of_its_vaults_and_nothing_else() -> None:
+def test_the_runner_itself_may_use_its_vaults_and_its_log_and_nothing_else() -> None:
     deployment = deploy()
     runner = deployment.find("RunnerIdentity")["name"]
     vaults = {deployment.find(name)["id"] for name in ("RunnerVault", "SecretVault")}
@@ -162,9 +183,14 @@ def test_the_runner_itself_may_use_secrets_of_its_vaults_and_nothing_else() -> N
     writer = deployment.find("SecretWriter")
 
     assert runner == f"exclave-{INSTALL}-runner"
-    assert {body["scope"] for body in mine} == vaults
+    rule = deployment.resolve(f"[resourceId('{LOG_RULES}', 'exclave-{INSTALL}-log')]")
+    assert {body["scope"] for body in mine} == {*vaults, rule}
     granted = {body["properties"]["roleDefinitionId"].rpartition("/")[2] for body in mine}
-    assert granted == {"4633458b-17de-408a-b874-0445c86b69e6", writer["name"]}
+    assert granted == {
+        "4633458b-17de-408a-b874-0445c86b69e6",
+        "3913510d-42f4-4e42-8a64-420c390055eb",
+        writer["name"],
+    }
     assert writer["properties"]["permissions"] == [
         {
             "actions": [],

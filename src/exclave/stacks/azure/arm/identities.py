@@ -44,7 +44,8 @@ def add_assignments(builder: TemplateBuilder, model: StackModel) -> None:
         }
         after = [given.identity]
         after += [given.granted] if isinstance(given.granted, Resource) else []
-        after += [given.scope] if given.scope else []
+        made_by = given.after or given.scope
+        after += [made_by] if made_by else []
         scope = Native(write_id(given.scope)) if given.scope else None
         builder.add(given.resource, {"scope": scope, "properties": properties}, after=after)
 

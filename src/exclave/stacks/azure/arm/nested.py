@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from exclave.base.json_values import Json
+from exclave.base.json_values import Json, JsonObject
 from exclave.stacks.azure.arm.builder import VERSIONS, TemplateBuilder
 from exclave.stacks.azure.arm.expressions import quote, write_id, write_value
 from exclave.stacks.azure.document import NestedOutputs
@@ -25,21 +25,35 @@ def add_nested(builder: TemplateBuilder, model: StackModel) -> NestedOutputs:
 
 
 def _add(builder: TemplateBuilder, plan: NestedPlan) -> None:
-    """Add one; what its expressions mean is decided within it, not here."""
-    builder.add(plan.resource, {})
+    values = {name: write_value(value) for name, value in plan.values.items()}
+    deploy_template(builder, plan.resource, plan.template, values)
+
+
+def deploy_template(
+    builder: TemplateBuilder,
+    resource: Resource,
+    template: JsonObject,
+    values: Mapping[str, Json],
+) -> None:
+    """Add a template with its values; what its expressions mean is decided within it, not here."""
+    builder.add(resource, {})
     body = builder.resources[-1]
-    values: Json = {name: {"value": write_value(value)} for name, value in plan.values.items()}
     if isinstance(body, dict):
         body["properties"] = {
             "mode": "Incremental",
             "expressionEvaluationOptions": {"scope": "inner"},
-            "parameters": values,
-            "template": plan.template,
+            "parameters": {name: {"value": value} for name, value in values.items()},
+            "template": template,
         }
+
+
+def read_output(resource: Resource, name: str) -> str:
+    """Return an output of a template that is deployed."""
+    deployment = f"reference({write_id(resource)}, {quote(VERSIONS[DEPLOYMENT])})"
+    return f"{deployment}.outputs[{quote(name)}].value"
 
 
 def _write_output(resource: Resource, name: str, type_: str) -> str:
     """Return an output as a text: JSON, unless it is one."""
-    deployment = f"reference({write_id(resource)}, {quote(VERSIONS[DEPLOYMENT])})"
-    text = f"string({deployment}.outputs[{quote(name)}].value)"
+    text = f"string({read_output(resource, name)})"
     return f"toLower({text})" if type_ == "bool" else text

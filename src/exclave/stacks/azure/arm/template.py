@@ -7,6 +7,7 @@ from exclave.base.json_values import Json, JsonObject, object_or_empty
 from exclave.stacks.azure.arm.builder import TemplateBuilder
 from exclave.stacks.azure.arm.expressions import write_words
 from exclave.stacks.azure.arm.identities import add_assignments, add_definitions, add_identities
+from exclave.stacks.azure.arm.log import add_log
 from exclave.stacks.azure.arm.machine import add_machine
 from exclave.stacks.azure.arm.nested import add_nested
 from exclave.stacks.azure.arm.network import add_network
@@ -21,7 +22,7 @@ from exclave.stacks.azure.document import build_outputs
 from exclave.stacks.azure.names import list_tags, write_name
 from exclave.stacks.azure.nested import plan_nested
 from exclave.stacks.azure.parameters import is_subscription, list_parameters
-from exclave.stacks.azure.resources import DEPLOYMENT, GROUP
+from exclave.stacks.azure.resources import DEPLOYMENT, GROUP, name_log
 from exclave.stacks.digest import digest_model
 from exclave.stacks.model import StackModel
 
@@ -51,8 +52,9 @@ def build_group_template(model: StackModel) -> JsonObject:
     add_registry(builder, model)
     add_assignments(builder, model)
     nested = add_nested(builder, model)
+    log = add_log(builder, model)
     deployed = [plan.resource for plan in plan_nested(model)]
-    add_document(builder, model, nested, *deployed)
+    add_document(builder, model, nested, log, name_log(model), *deployed)
     add_machine(builder, model)
     builder.add_output("outputs", f"[{write_outputs(build_outputs(model))}]", "object")
     builder.add_output("runnerVault", "[variables('runnerVault')]")

@@ -50,10 +50,14 @@ def add_vaults(builder: TemplateBuilder, model: StackModel) -> None:
 
 
 def add_document(
-    builder: TemplateBuilder, model: StackModel, nested: NestedOutputs, *after: Resource
+    builder: TemplateBuilder,
+    model: StackModel,
+    nested: NestedOutputs,
+    log: Native,
+    *after: Resource,
 ) -> None:
     """Add the document that the runner reads; what is known early of it is in variables."""
-    document, outputs = build_stack_document(model, nested), build_outputs(model)
+    document, outputs = build_stack_document(model, nested, log), build_outputs(model)
     rest = {name: value for name, value in document.items() if name != OUTPUTS}
     builder.variables["document"] = write_text_value(_pick(rest, is_wanted_late=False))
     builder.variables[OUTPUTS] = write_text_value(_pick(outputs, is_wanted_late=False))

@@ -1,10 +1,12 @@
 """Identities, role definitions and assignments in Terraform."""
 
+from exclave.base.json_values import Json
 from exclave.stacks.azure.names import list_tags
 from exclave.stacks.azure.references import Fact, Node, Resource, ResourceRef, Text, join_text
-from exclave.stacks.azure.resources import get_principal, list_identities
+from exclave.stacks.azure.resources import TWINS, get_principal, list_identities
 from exclave.stacks.azure.roles import Assignment, list_assignments, list_definitions
 from exclave.stacks.azure.terraform.builder import ModuleBuilder
+from exclave.stacks.azure.terraform.expressions import write_address
 from exclave.stacks.model import StackModel
 
 PRINCIPAL = "ServicePrincipal"
@@ -43,13 +45,23 @@ def add_identities(builder: ModuleBuilder, model: StackModel) -> None:
 def _add_assignment(builder: ModuleBuilder, given: Assignment) -> None:
     arguments: dict[str, Node] = {
         "name": given.resource.title[0],
-        "scope": ResourceRef(given.scope) if given.scope else Fact.GROUP_ID,
+        "scope": _write_scope(given.scope),
         "role_definition_id": _write_granted(given.granted),
         "principal_id": get_principal(given.identity),
         "principal_type": PRINCIPAL,
         "skip_service_principal_aad_check": True,
     }
-    builder.add(given.resource, arguments)
+    needed: dict[str, Json] = {"depends_on": [write_address(given.after)]} if given.after else {}
+    builder.add(given.resource, arguments, **needed)
+
+
+def _write_scope(scope: Resource | None) -> Text:
+    """Return the id of a scope; what a template makes is no resource of Terraform."""
+    if scope is None:
+        return Fact.GROUP_ID
+    if scope.type in TWINS:
+        return ResourceRef(scope)
+    return join_text(Fact.GROUP_ID, f"/providers/{scope.type}/", scope.title[0])
 
 
 def _write_granted(granted: Resource | str) -> Text:

@@ -22,6 +22,7 @@ from exclave.stacks.azure.resources import (
 from exclave.stacks.azure.terraform.builder import ModuleBuilder
 from exclave.stacks.azure.terraform.expressions import write_value
 from exclave.stacks.azure.terraform.identities import add_identities
+from exclave.stacks.azure.terraform.log import add_log
 from exclave.stacks.azure.terraform.machine import add_machine
 from exclave.stacks.azure.terraform.nested import add_nested
 from exclave.stacks.azure.terraform.network import add_network
@@ -62,7 +63,7 @@ def build_module(model: StackModel) -> ModuleBuilder:
     add_vaults(builder, model)
     add_registry(builder, model)
     builder.open_file("machine")
-    add_document(builder, model, nested)
+    add_document(builder, model, nested, add_log(builder, model))
     add_machine(builder, model)
     builder.open_file("outputs")
     _add_outputs(builder, model)

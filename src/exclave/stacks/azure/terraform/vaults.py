@@ -52,9 +52,11 @@ def add_vaults(builder: ModuleBuilder, model: StackModel) -> None:
             _add_secret(builder, model, name_input(item), value)
 
 
-def add_document(builder: ModuleBuilder, model: StackModel, nested: NestedOutputs) -> None:
+def add_document(
+    builder: ModuleBuilder, model: StackModel, nested: NestedOutputs, log: Native
+) -> None:
     """Add the document that the runner reads."""
-    builder.add_local("document", write_document_text(build_stack_document(model, nested)))
+    builder.add_local("document", write_document_text(build_stack_document(model, nested, log)))
     _add_secret(builder, model, STACK_DOCUMENT, {"value": Native("jsonencode(local.document)")})
 
 
