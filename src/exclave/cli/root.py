@@ -1,8 +1,10 @@
 """The root of the command line: a noun is imported when one of its commands is used."""
 
 import difflib
+import gc
 import importlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -92,7 +94,8 @@ class LazyGroup(SuggestingGroup):
         if cmd_name not in self.lazy:
             return None
         where = self.lazy[cmd_name]
-        command = getattr(importlib.import_module(where.module), where.attribute)
+        with _pause_collector():
+            command = getattr(importlib.import_module(where.module), where.attribute)
         if not isinstance(command, click.Command):
             raise TypeError(f"{where.module}.{where.attribute} is not a command")
         return command
@@ -101,6 +104,18 @@ class LazyGroup(SuggestingGroup):
         """Write the table of commands without importing any."""
         with formatter.section("Commands"):
             formatter.write_dl([(name, lazy.help) for name, lazy in self.lazy.items()])
+
+
+@contextmanager
+def _pause_collector() -> Iterator[None]:
+    """Collect no garbage meanwhile: looking through the modules takes a seventh of an import."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
 
 
 def build_root(extra: Mapping[str, LazyCommand] | None = None) -> click.Group:

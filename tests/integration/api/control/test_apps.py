@@ -11,13 +11,13 @@ import pytest
 from exclave.control.apps import configs
 from exclave.control.deps import ServerDeps
 from exclave.storage.engine.database import Database
-from exclave.storage.engine.dialects import choose_dialect
 from exclave.storage.engine.hub import Hub
 from exclave.wire.apps import SyncReply
 from tests.integration.api.cases_apps import pack_starter
 from tests.integration.api.kit import Site
 from tests.support.apps import edit, make_app, pack, sync, write_app
 from tests.support.databases import NAMES, open_database
+from tests.support.shared_statements import choose_sharing_dialect
 from tests.support.world import ManualClock, make_deps, make_org
 
 
@@ -145,4 +145,6 @@ async def test_servers_that_sync_the_same_app_at_once_make_versions_in_order(
 
 def add_server(deps: ServerDeps, url: str, name: str) -> ServerDeps:
     hub = Hub()
-    return replace(deps, hub=hub, db=Database(choose_dialect(url), deps.clock, hub, name=name))
+    return replace(
+        deps, hub=hub, db=Database(choose_sharing_dialect(url), deps.clock, hub, name=name)
+    )
