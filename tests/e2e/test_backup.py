@@ -20,6 +20,13 @@ def site(tmp_path: Path) -> Iterator[Site]:
         yield made
 
 
+@pytest.fixture(scope="module")
+def lasting_site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+    """A site for tests that leave it as it is."""
+    with open_site(tmp_path_factory.mktemp("site")) as made:
+        yield made
+
+
 def run_server(data: Path, *words: str, check: bool = True) -> dict[str, Any]:
     argv = [*exclave(), "server", "--data", str(data), *words, "--json"]
     done = subprocess.run(
@@ -70,9 +77,11 @@ def test_after_a_restore_old_executions_are_refused_and_new_work_runs(site: Site
     assert site.get(f"/v1/workflows/{zombie}")["steps"][0]["state"] == "lost"
 
 
-def test_a_damaged_backup_is_refused_and_nothing_is_written(site: Site) -> None:
-    copy, target = site.folder / "copy", site.folder / "new"
-    run_server(site.folder / "data", "backup", str(copy))
+def test_a_damaged_backup_is_refused_and_nothing_is_written(
+    lasting_site: Site, tmp_path: Path
+) -> None:
+    copy, target = tmp_path / "copy", tmp_path / "new"
+    run_server(lasting_site.folder / "data", "backup", str(copy))
     database = copy / "exclave.db"
     database.write_bytes(database.read_bytes()[:-1] + b"x")
 
@@ -83,14 +92,23 @@ def test_a_damaged_backup_is_refused_and_nothing_is_written(site: Site) -> None:
     assert not target.exists() or not any(target.iterdir())
 
 
-def test_backup_and_restore_want_an_empty_folder(site: Site) -> None:
-    data = site.folder / "data"
+def test_backup_and_restore_want_an_empty_folder(lasting_site: Site, tmp_path: Path) -> None:
+    data = lasting_site.folder / "data"
 
     assert run_server(data, "backup", str(data), check=False)["code"] == 1
 
 
-def test_a_second_server_on_the_same_sqlite_folder_is_refused(site: Site) -> None:
-    argv = [*exclave(), "server", "--data", str(site.folder / "data"), "--control-port", "0"]
+def test_a_second_server_on_the_same_sqlite_folder_is_refused(
+    lasting_site: Site, tmp_path: Path
+) -> None:
+    argv = [
+        *exclave(),
+        "server",
+        "--data",
+        str(lasting_site.folder / "data"),
+        "--control-port",
+        "0",
+    ]
 
     done = subprocess.run(
         argv,
