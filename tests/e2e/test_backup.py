@@ -92,23 +92,15 @@ def test_a_damaged_backup_is_refused_and_nothing_is_written(
     assert not target.exists() or not any(target.iterdir())
 
 
-def test_backup_and_restore_want_an_empty_folder(lasting_site: Site, tmp_path: Path) -> None:
+def test_backup_and_restore_want_an_empty_folder(lasting_site: Site) -> None:
     data = lasting_site.folder / "data"
 
     assert run_server(data, "backup", str(data), check=False)["code"] == 1
 
 
-def test_a_second_server_on_the_same_sqlite_folder_is_refused(
-    lasting_site: Site, tmp_path: Path
-) -> None:
-    argv = [
-        *exclave(),
-        "server",
-        "--data",
-        str(lasting_site.folder / "data"),
-        "--control-port",
-        "0",
-    ]
+def test_a_second_server_on_the_same_sqlite_folder_is_refused(lasting_site: Site) -> None:
+    data = lasting_site.folder / "data"
+    argv = [*exclave(), "server", "--data", str(data), "--control-port", "0"]
 
     done = subprocess.run(
         argv,

@@ -126,7 +126,8 @@ def bench(tmp_path: Path) -> ExecutionHarness:
 
 
 @pytest.fixture
-def context(bench: ExecutionHarness) -> JobContext:
+def context(bench: ExecutionHarness, opa: str) -> JobContext:
+    """A job that begins when opa is there: where it has to be built, that takes minutes."""
     return open_context(
         JobRun(make_dispatch(NoopSpec()), bench.folder, NO_UPLINK),
         bench.log,
