@@ -114,9 +114,8 @@ def make_deployment(name: str, **changes: object) -> JsonObject:
     return parsed
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def opa() -> str:
-    """Return OPA, before any fixture sets a deadline: a new machine builds it for minutes."""
     return str(need_tool("opa"))
 
 
