@@ -165,3 +165,10 @@ def test_secrets_inputs_and_templates() -> None:
         "- input `size` changed: its default is `2`.\n"
         "- machine `runner` changed: its size is m5.large.\n"
     )
+
+
+def test_another_scope_of_a_template_is_a_change_of_the_place() -> None:
+    (change,) = compare({}, {"deployment_scope": "subscription"})
+
+    assert (change.part, change.name) == ("network", "place")
+    assert change.details == ("it is applied to a subscription",)
