@@ -51,7 +51,8 @@ begin
 
 prove "az is signed in to the right subscription, whose providers are registered"
 run az account show --subscription "${subscription:-SUBSCRIPTION}" --query tenantId --output tsv
-for provider in Compute Network KeyVault ManagedIdentity Authorization; do
+for provider in Compute Network KeyVault ManagedIdentity Authorization OperationalInsights \
+  Insights; do
   run az provider show --subscription "${subscription:-SUBSCRIPTION}" \
     --namespace "Microsoft.$provider" --query registrationState --output tsv
 done

@@ -35,7 +35,7 @@ _BASES: Final = {
 _OWN: Final = {
     Cloud.AWS: "read the secrets of the Stack and write its log",
     Cloud.GCP: "read the secrets of the Stack, store those that it makes up, and write its log",
-    Cloud.AZURE: "read the secrets of the Stack and store those that it makes up",
+    Cloud.AZURE: "read the secrets of the Stack, store those that it makes up, and write its log",
     Cloud.LOCAL: "",
 }
 _GUARD: Final = """\
