@@ -4,6 +4,7 @@ import base64
 import binascii
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from typing import ClassVar, Final, Literal
 
 from exclave.base.errors import Kind, Problem
@@ -71,6 +72,8 @@ class CloudDocument:
     outputs: JsonObject = field(default_factory=dict)
     roles: Mapping[str, bool] = field(default_factory=dict)
     """Whether each role is on, by the name that the app gives it."""
+    role_ends: Mapping[str, datetime] = field(default_factory=dict)
+    """Until when the customer allows each role for emergencies."""
     role_references: Mapping[str, str] = field(default_factory=dict)
     """What a role is in the cloud: an ARN, the e-mail of an account, a client id."""
     secrets: Mapping[str, str] = field(default_factory=dict)
@@ -119,6 +122,7 @@ def _read(fields: JsonObject) -> CloudDocument:
         log=text_or_empty(fields.get("log")),
         outputs=outputs,
         roles={name: _read_switch(value, f"`roles.{name}`") for name, value in roles.items()},
+        role_ends={name: _read_end(end) for name, end in _read_texts(fields, "role_ends").items()},
         role_references=_find_references(fields, outputs, roles),
         secrets=_read_texts(fields, "secrets"),
         inputs={name: _decode(f"`inputs_base64.{name}`", value) for name, value in encoded.items()},
@@ -136,6 +140,15 @@ def _read_switch(value: object, where: str) -> bool:
         message = f"{where} is neither `true` nor `false`"
         raise ValueError(message)
     return _SWITCH[value]
+
+
+def _read_end(text: str) -> datetime:
+    """Return a time in UTC; what is none has passed, so that a slip of the pen opens nothing."""
+    try:
+        end = datetime.fromisoformat(text)
+    except ValueError:
+        return datetime.min.replace(tzinfo=UTC)
+    return end if end.tzinfo else end.replace(tzinfo=UTC)
 
 
 def _read_mode(value: object) -> Mode:

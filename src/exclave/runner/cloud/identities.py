@@ -3,6 +3,7 @@
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from datetime import datetime
 
 from exclave.base.clock import Clock
 from exclave.base.ids import Randomness
@@ -62,17 +63,23 @@ class CloudIdentities:
         if role is None:
             yield None
             return
-        reference = find_reference(document, role.name, self.advise)
+        reference = find_reference(document, role.name, self.advise, self.clock.now())
         session = RoleSession(
             reference, dispatch.execution_id, dispatch.job_id, describe_job(dispatch, role)
         )
         credentials = self._make_credentials(session, role, log)
         endpoint = self._make_endpoint(document, credentials)
         uid = None if cell.user is None else cell.user.uid
-        owner = Owner(dispatch.execution_id, uid, is_over)
+        owner = Owner(dispatch.execution_id, uid, lambda: is_over() or self._has_ended(role.name))
         async with Broker(endpoint, credentials, owner, self.audit, log) as broker:
             log.system(f"this job runs as the role `{role.name}` ({role.operation})")
             yield broker
+
+    def _has_ended(self, name: str) -> bool:
+        """Return whether the time of a role for emergencies is over."""
+        document = self.read_document()
+        end = None if document is None else document.role_ends.get(name)
+        return end is not None and end <= self.clock.now()
 
     def _make_credentials(
         self, session: RoleSession, role: RoleWish, log: LogWriter
@@ -118,7 +125,9 @@ def refuse_in_plan_only(document: CloudDocument, dispatch: Dispatch) -> None:
         )
 
 
-def find_reference(document: CloudDocument | None, name: str, advise: AdviseCustomer) -> str:
+def find_reference(
+    document: CloudDocument | None, name: str, advise: AdviseCustomer, now: datetime
+) -> str:
     """Return what a role is in the cloud; `WorkFailed` unless the customer's Stack has it on."""
     if document is None or name not in document.roles:
         message = f"the Stack has no role `{name}`: the customer has to run its newest version"
@@ -126,6 +135,13 @@ def find_reference(document: CloudDocument | None, name: str, advise: AdviseCust
     if not document.roles[name]:
         message = (
             f"the customer has switched the role `{name}` off; to switch it on: {advise(name)}"
+        )
+        raise WorkFailed(Reason.ROLE_DISABLED, message)
+    end = document.role_ends.get(name)
+    if end is not None and end <= now:
+        message = (
+            f"the time of the role `{name}` is over: the customer can set a later end of"
+            " break-glass in the Stack"
         )
         raise WorkFailed(Reason.ROLE_DISABLED, message)
     reference = document.role_references.get(name, "")

@@ -1,36 +1,15 @@
 """Commands of the AWS command line that a customer pastes, from argv that is data."""
 
-import shlex
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
 
 from exclave.base.aws_regions import name_service
 from exclave.stacks.aws.names import write_prefix, write_role_name
 from exclave.stacks.model import StackModel
+from exclave.stacks.shell import Inner, Word, write_command
 
 TEMPLATE = "aws.template.json"
 PARAMETERS = "aws.parameters.json"
 _RIGHTS = ("--capabilities", "CAPABILITY_NAMED_IAM")
-
-
-@dataclass(frozen=True, slots=True)
-class Inner:
-    """A command whose output becomes one argument, the end of one, or several."""
-
-    argv: tuple[str, ...]
-    before: str = ""
-    """What the argument begins with; it has no character that a shell reads in double quotes."""
-    is_list: bool = False
-
-    def write(self) -> str:
-        """Return it for a shell."""
-        command = f"{self.before}$({shlex.join(self.argv)})"
-        return command if self.is_list else f'"{command}"'
-
-
-def write_command(argv: Sequence[str | Inner]) -> str:
-    """Return a command as a line for a shell."""
-    return " ".join(word.write() if isinstance(word, Inner) else shlex.quote(word) for word in argv)
 
 
 class StackCommands:
@@ -96,7 +75,7 @@ class StackCommands:
         names = ("--change-set-name", name)
         return self._call("cloudformation", "execute-change-set", *self.stack, *names)
 
-    def change(self, values: Mapping[str, str | Inner]) -> str:
+    def change(self, values: Mapping[str, Word]) -> str:
         """Return the update that sets some parameters; everything else stays.
 
         What else there is, the running stack is asked, so that the command fits any version of it.
@@ -120,7 +99,7 @@ class StackCommands:
             *("--filters", *filters, "--query", query, "--output", "text"),
         )
         argv = ("aws", "secretsmanager", "delete-secret", *self.region, "--secret-id")
-        return write_command((*argv, Inner(find)))
+        return write_command(*argv, Inner(find))
 
     def list_machines(self) -> str:
         """Print the machines of the runner."""
@@ -134,13 +113,11 @@ class StackCommands:
         """Print whether each role may do anything: `explicitDeny` while the Stack is stopped."""
         return tuple(
             write_command(
-                (
-                    *("aws", "iam", "simulate-principal-policy", *self.region),
-                    "--policy-source-arn",
-                    Inner(self._find_role(write_role_name(role))),
-                    *("--action-names", "ec2:DescribeInstances", "s3:ListAllMyBuckets"),
-                    *("--query", "EvaluationResults[].EvalDecision", "--output", "text"),
-                )
+                *("aws", "iam", "simulate-principal-policy", *self.region),
+                "--policy-source-arn",
+                Inner(self._find_role(write_role_name(role))),
+                *("--action-names", "ec2:DescribeInstances", "s3:ListAllMyBuckets"),
+                *("--query", "EvaluationResults[].EvalDecision", "--output", "text"),
             )
             for role in self.model.roles
             if role.enabled
@@ -183,8 +160,8 @@ class StackCommands:
         find = ("aws", "cloudformation", "describe-stacks", *self.region, *self.stack, *query)
         return Inner(find, is_list=True)
 
-    def _call(self, service: str, operation: str, *words: str | Inner) -> str:
-        return write_command(("aws", service, operation, *self.region, *words))
+    def _call(self, service: str, operation: str, *words: Word) -> str:
+        return write_command("aws", service, operation, *self.region, *words)
 
 
 def build_upload_url(model: StackModel) -> str:
@@ -199,7 +176,7 @@ def name_bucket(model: StackModel) -> str:
     return f"{write_prefix(model)}-template".lower().replace("_", "-")
 
 
-def _write_value(name: str, value: str | Inner) -> str | Inner:
+def _write_value(name: str, value: Word) -> Word:
     start = f"ParameterKey={name},ParameterValue="
     return Inner(value.argv, start) if isinstance(value, Inner) else start + value
 

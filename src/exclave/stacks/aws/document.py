@@ -10,7 +10,7 @@ from exclave import __version__
 from exclave.domain.stacks import RoleKind
 from exclave.stacks.aws.names import write_role_arn, write_role_name, write_runner_name
 from exclave.stacks.aws.network import get_runner_subnet, get_vpc, list_subnets
-from exclave.stacks.aws.parameters import build_input_parameter
+from exclave.stacks.aws.parameters import BREAK_GLASS_END, build_input_parameter
 from exclave.stacks.aws.references import (
     Attribute,
     Base64,
@@ -67,6 +67,10 @@ def build_stack_document(model: StackModel, nested: NestedOutputs) -> Mapping[st
         "log": ResourceRef(RUNNER_LOG, Attribute.NAME),
         "roles": {
             role.name: ParameterRef(name_switch(role), ParameterKind.FLAG) for role in model.roles
+        },
+        "role_ends": {
+            role.name: ParameterRef(BREAK_GLASS_END)
+            for role in model.list_roles(RoleKind.BREAK_GLASS)
         },
         "secrets": {secret.name: get_arn(name_secret(secret)) for secret in model.secrets},
         "inputs_base64": {

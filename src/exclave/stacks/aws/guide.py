@@ -14,24 +14,20 @@ from exclave.stacks.aws.cloudformation.template import (
 from exclave.stacks.aws.commands import (
     PARAMETERS,
     TEMPLATE,
-    Inner,
     StackCommands,
     build_upload_url,
 )
 from exclave.stacks.aws.nested import plan_nested
-from exclave.stacks.aws.parameters import BREAK_GLASS_END, PAST, SWITCH, list_parameters
+from exclave.stacks.aws.parameters import BREAK_GLASS_END, SWITCH, list_parameters
 from exclave.stacks.aws.resources import name_switch
 from exclave.stacks.base import Guide, Link, StackAddress, Step
+from exclave.stacks.break_glass import PAST, in_four_hours, list_break_glass_steps
 from exclave.stacks.digest import digest_model
-from exclave.stacks.model import StackModel
+from exclave.stacks.model import RoleModel, StackModel
+from exclave.stacks.shell import Word
 
 MOST_FRESH = 8
 """How many characters of the digest name a change set."""
-_BREAK_GLASS = (
-    "It works until the time in the command, in four hours. On macOS write"
-    " `date -u -v+4H +%Y-%m-%dT%H:%M:%SZ` there."
-)
-_IN_FOUR_HOURS = Inner(("date", "-u", "-d", "+4 hours", "+%Y-%m-%dT%H:%M:%SZ"))
 _PREPARE = (
     f"Write your values into {PARAMETERS}: it lists the parameters without a default."
     " Add others of the template if you want to choose them too."
@@ -181,24 +177,19 @@ def _list_switches(running: StackModel) -> Iterator[Step]:
 
 
 def _list_break_glass(running: StackModel) -> Iterator[Step]:
-    roles = running.list_roles(RoleKind.BREAK_GLASS)
-    if not roles:
-        return
     commands = StackCommands(running)
-    switches = [name_switch(role) for role in roles]
-    for role, switch in zip(roles, switches, strict=True):
-        values: dict[str, str | Inner] = {switch: "true", BREAK_GLASS_END: _IN_FOUR_HOURS}
-        yield Step(
-            f"Switch on the break-glass role {role.title or role.name}",
-            _BREAK_GLASS,
-            (commands.change(values), commands.wait("update")),
-        )
-    off: dict[str, str | Inner] = {**dict.fromkeys(switches, "false"), BREAK_GLASS_END: PAST}
-    yield Step(
-        "End break-glass",
-        "Without this, nobody can take the roles on after that time, but they stay in the account.",
-        (commands.change(off), commands.wait("update")),
+    wait = commands.wait("update")
+
+    def allow(role: RoleModel) -> tuple[str, ...]:
+        values: dict[str, Word] = {name_switch(role): "true", BREAK_GLASS_END: in_four_hours()}
+        return commands.change(values), wait
+
+    switches = (name_switch(role) for role in running.list_roles(RoleKind.BREAK_GLASS))
+    off = commands.change({**dict.fromkeys(switches, "false"), BREAK_GLASS_END: PAST})
+    after = (
+        "Without this, nobody can take the roles on after that time, but they stay in the account."
     )
+    yield from list_break_glass_steps(running, allow, (off, wait), after)
 
 
 def _list_removal(model: StackModel) -> Iterator[Step]:

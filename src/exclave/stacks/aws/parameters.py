@@ -8,6 +8,7 @@ from exclave.domain.stacks import RoleKind
 from exclave.stacks.aws.machine_images import find_image
 from exclave.stacks.aws.references import ParameterKind, ParameterRef
 from exclave.stacks.aws.resources import name_switch
+from exclave.stacks.break_glass import PAST, TIME
 from exclave.stacks.model import InputModel, RoleModel, SecretModel, StackModel
 from exclave.stacks.naming import write_camel, write_snake
 from exclave.stacks.parameter_kinds import find_input_kind, write_flag
@@ -15,7 +16,6 @@ from exclave.stacks.parameter_kinds import find_input_kind, write_flag
 USUAL_MACHINE = "t3.medium"
 SWITCH = "RunnerEnabled"
 BREAK_GLASS_END = "BreakGlassUntil"
-PAST = "2000-01-01T00:00:00Z"
 LOG_DAYS = ("1", "3", "7", "14", "30", "60", "90", "180", "365", "731", "1827", "3653")
 DESCRIPTION = 400
 """How many characters of the vendor's words a parameter shows."""
@@ -178,7 +178,7 @@ def _list_role_parameters(model: StackModel) -> Iterator[StackParameter]:
     if model.list_roles(RoleKind.BREAK_GLASS):
         yield StackParameter(
             name=BREAK_GLASS_END, group=group, label="End of break-glass", default=PAST,
-            pattern=r"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}Z$",
+            pattern=TIME,
             about="UTC: break-glass roles work until then, and only if they are switched on",
         )  # fmt: skip
     yield from (_build_switch(role) for role in model.roles)

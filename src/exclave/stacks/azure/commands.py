@@ -1,15 +1,12 @@
 """Commands of the Azure command line that a customer pastes, from argv that is data."""
 
-import shlex
-from collections.abc import Sequence
-from dataclasses import dataclass
-
 from exclave.stacks.azure.names import TAG
 from exclave.stacks.azure.parameters import is_subscription
 from exclave.stacks.azure.references import Resource
 from exclave.stacks.azure.resources import list_identities, name_machine
 from exclave.stacks.model import StackModel
 from exclave.stacks.naming import fit_name
+from exclave.stacks.shell import Inner, Word, write_command
 
 TEMPLATE = "azuredeploy.json"
 PARAMETERS = "azuredeploy.parameters.json"
@@ -17,21 +14,6 @@ BICEP = "exclave.bicep"
 _STACK_NAME = 90
 _TEXT = ("--output", "tsv")
 _UNMANAGED = ("--action-on-unmanage", "deleteResources")
-
-
-@dataclass(frozen=True, slots=True)
-class Inner:
-    """A command whose output becomes one argument."""
-
-    argv: tuple[str, ...]
-
-
-def write_command(argv: Sequence[str | Inner]) -> str:
-    """Return a command as a line for a shell."""
-    return " ".join(
-        f'"$({shlex.join(word.argv)})"' if isinstance(word, Inner) else shlex.quote(word)
-        for word in argv
-    )
 
 
 def name_group(model: StackModel) -> str:
@@ -66,12 +48,11 @@ class StackCommands:
         scope, place = ("sub", self.location) if self.is_subscription else ("group", self.group)
         return self._call("deployment", scope, "what-if", *place, *_list_files())
 
-    def apply(self, template: str = TEMPLATE, **values: str) -> str:
+    def apply(self, *values: Word, template: str = TEMPLATE) -> str:
         """Create or update the stack, with the values of the parameter file and those given."""
         scope, place = ("sub", self.location) if self.is_subscription else ("group", self.group)
-        chosen = [f"{name}={value}" for name, value in values.items()]
         return self._call(
-            "stack", scope, "create", *self.name, *place, *_list_files(template), *chosen,
+            "stack", scope, "create", *self.name, *place, *_list_files(template), *values,
             *_UNMANAGED, "--deny-settings-mode", "none", "--yes",
         )  # fmt: skip
 
@@ -115,10 +96,8 @@ class StackCommands:
             *("--name", self._name(identity), "--query", "principalId", *_TEXT),
         )
         return write_command(
-            (
-                *("az", "role", "assignment", "list", *self.subscription, "--all"),
-                *("--assignee", Inner(find), "--query", "[].roleDefinitionName", *_TEXT),
-            )
+            *("az", "role", "assignment", "list", *self.subscription, "--all"),
+            *("--assignee", Inner(find), "--query", "[].roleDefinitionName", *_TEXT),
         )
 
     def _of_machine(self) -> tuple[str, str]:
@@ -127,8 +106,8 @@ class StackCommands:
     def _name(self, resource: Resource) -> str:
         return str(resource.title[0])
 
-    def _call(self, *words: str) -> str:
-        return write_command(("az", *words, *self.subscription))
+    def _call(self, *words: Word) -> str:
+        return write_command("az", *words, *self.subscription)
 
 
 def _list_files(template: str = TEMPLATE) -> tuple[str, ...]:

@@ -21,7 +21,7 @@ from exclave.stacks.azure.network import (
     get_subnet_names,
     get_subnets,
 )
-from exclave.stacks.azure.parameters import build_input_parameter, name_switch
+from exclave.stacks.azure.parameters import BREAK_GLASS_END, build_input_parameter, name_switch
 from exclave.stacks.azure.references import (
     Base64,
     Body,
@@ -75,6 +75,10 @@ def build_stack_document(model: StackModel, nested: NestedOutputs, log: Text = "
         "outputs": build_outputs(model),
         "roles": {
             role.name: ParameterRef(name_switch(role), ParameterKind.FLAG) for role in model.roles
+        },
+        "role_ends": {
+            role.name: ParameterRef(BREAK_GLASS_END)
+            for role in model.list_roles(RoleKind.BREAK_GLASS)
         },
         "role_references": {
             role.name: get_client(name_identity(model, role)) for role in model.roles

@@ -11,10 +11,11 @@ from exclave.stacks.azure.commands import (
     StackCommands,
     name_group,
 )
-from exclave.stacks.azure.parameters import list_parameters
+from exclave.stacks.azure.parameters import BREAK_GLASS_END, list_parameters, name_switch
 from exclave.stacks.base import Guide, Link, StackAddress, Step
+from exclave.stacks.break_glass import in_four_hours, list_break_glass_steps
 from exclave.stacks.digest import digest_model
-from exclave.stacks.model import StackModel
+from exclave.stacks.model import RoleModel, StackModel
 
 PORTAL = "https://portal.azure.com/#create/Microsoft.Template/uri/"
 SERVED = "azure.json"
@@ -45,6 +46,7 @@ def write_guide(
             *_list_fetching(address),
             *([_update(model, before)] if before is not None else _list_creation(model, address)),
             *_list_switches(before or model),
+            *_list_break_glass(before or model),
             *_list_removal(model),
         ),
     )
@@ -76,7 +78,7 @@ def _list_creation(model: StackModel, address: StackAddress | None) -> Iterator[
     yield Step(
         "Or from Bicep",
         f"{BICEP} has the parameters with their descriptions and includes {TEMPLATE}.",
-        (commands.apply(BICEP),),
+        (commands.apply(template=BICEP),),
     )
     if address is not None and address.runner_url.startswith("https://"):
         yield Step(
@@ -113,20 +115,34 @@ def _update(model: StackModel, before: StackModel) -> Step:
 
 def _list_switches(running: StackModel) -> Iterator[Step]:
     commands = StackCommands(running)
-    stop = (commands.scale(0), commands.apply(runnerEnabled="false"))
+    stop = (commands.scale(0), commands.apply("runnerEnabled=false"))
     yield Step("Stop everything", _STOP, stop)
     yield Step(
         "Verify that it is stopped",
         "None of these commands prints anything.",
         (commands.list_machines(), *commands.list_rights()),
     )
-    yield Step("Start again", commands=(commands.apply(runnerEnabled="true"),))
+    yield Step("Start again", commands=(commands.apply("runnerEnabled=true"),))
     yield Step(
         "Replace the machine",
         "If it is broken, or for the newest image of Ubuntu. The new one proves who it is by"
         " itself; work that runs is lost.",
         (commands.replace_machine(),),
     )
+
+
+def _list_break_glass(running: StackModel) -> Iterator[Step]:
+    commands = StackCommands(running)
+
+    def allow(role: RoleModel) -> tuple[str, ...]:
+        end = in_four_hours(f"{BREAK_GLASS_END}=")
+        return (commands.apply(f"{name_switch(role)}=true", end),)
+
+    after = (
+        "Without this, the runner does not use the roles after that time, but they keep their"
+        " rights. Any other update with your file ends break-glass as well."
+    )
+    yield from list_break_glass_steps(running, allow, (commands.apply(),), after)
 
 
 def _list_removal(model: StackModel) -> Iterator[Step]:

@@ -4,12 +4,15 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 
+from exclave.domain.stacks import RoleKind
 from exclave.stacks.azure.machine_images import USUAL_MACHINE, find_image
 from exclave.stacks.azure.names import write_key, write_prefix
 from exclave.stacks.azure.references import ParameterKind, ParameterRef
+from exclave.stacks.break_glass import PAST, TIME
 from exclave.stacks.model import InputModel, RoleModel, SecretModel, StackModel
 from exclave.stacks.naming import write_camel, write_snake
 
+BREAK_GLASS_END = "breakGlassUntil"
 DESCRIPTION = 400
 """How many characters of the vendor's words a parameter shows."""
 NOBODYS_KEY = (
@@ -70,7 +73,7 @@ def list_parameters(model: StackModel) -> tuple[StackParameter, ...]:
         *_list_runner_parameters(model),
         *_list_machine_parameters(model),
         *_list_network_parameters(),
-        *(_build_switch(role) for role in model.roles),
+        *_list_role_parameters(model),
         *(build_secret_parameter(secret) for secret in model.secrets if not secret.auto_generate),
         *(build_input_parameter(item) for item in model.inputs),
     )
@@ -187,6 +190,16 @@ def _list_network_parameters() -> Iterator[StackParameter]:
 def name_switch(role: RoleModel) -> str:
     """Return the parameter by which the customer gives a role its rights or not."""
     return f"enable{write_key(role)}"
+
+
+def _list_role_parameters(model: StackModel) -> Iterator[StackParameter]:
+    if model.list_roles(RoleKind.BREAK_GLASS):
+        yield StackParameter(
+            name=BREAK_GLASS_END, group=Group.ROLES, label="End of break-glass", default=PAST,
+            pattern=TIME,
+            about="UTC: the runner uses break-glass roles until then, if they are switched on",
+        )  # fmt: skip
+    yield from (_build_switch(role) for role in model.roles)
 
 
 def _build_switch(role: RoleModel) -> StackParameter:

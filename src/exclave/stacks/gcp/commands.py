@@ -1,6 +1,5 @@
 """Commands of Terraform and of the Google Cloud CLI that a customer pastes, from argv as data."""
 
-import shlex
 from collections.abc import Iterator, Sequence
 from typing import Final
 
@@ -16,6 +15,7 @@ from exclave.stacks.gcp.names import (
 from exclave.stacks.gcp.registry import has_registry
 from exclave.stacks.gcp.secrets import SEAL
 from exclave.stacks.model import StackModel
+from exclave.stacks.shell import Word, write_command
 
 VALUES: Final = "values.tfvars"
 EXAMPLE: Final = "values.example.tfvars"
@@ -51,10 +51,9 @@ class ModuleCommands:
         self.prefix = write_prefix(model)
         self.group = f"{self.prefix}-runner"
 
-    def apply(self, *values: str) -> str:
+    def apply(self, *values: Word) -> str:
         """Apply the module with the customer's values, and others for once."""
-        chosen = (f"-var={value}" for value in values)
-        return write_command("terraform", _FOLDER, "apply", _VAR_FILE, *chosen)
+        return write_command("terraform", _FOLDER, "apply", _VAR_FILE, *values)
 
     def prepare_values(self, form: Form) -> str:
         """Begin a file for the customer's values."""
@@ -165,11 +164,6 @@ class ModuleCommands:
 
     def _call(self, *words: str) -> str:
         return write_command("gcloud", *words, "--project", self.project)
-
-
-def write_command(*words: str) -> str:
-    """Return a command as a line for a shell."""
-    return shlex.join(words)
 
 
 def list_values(names: Sequence[str]) -> tuple[str, ...]:

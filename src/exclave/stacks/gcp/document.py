@@ -54,6 +54,10 @@ def build_document(model: StackModel, nested: Mapping[str, str]) -> JsonObject:
         "roles": {
             escape(role.name): f"${{tostring(var.{name_switch(role)})}}" for role in model.roles
         },
+        "role_ends": {
+            escape(role.name): "${var.break_glass_until}"
+            for role in model.list_roles(RoleKind.BREAK_GLASS)
+        },
         "role_references": {
             escape(role.name): write_account(name_account(role)) for role in model.roles
         },

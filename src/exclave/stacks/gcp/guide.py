@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from exclave.stacks.base import Guide, StackAddress, Step
+from exclave.stacks.break_glass import in_four_hours, list_break_glass_steps
 from exclave.stacks.digest import digest_model
 from exclave.stacks.gcp.commands import (
     INSTALLER,
@@ -15,8 +16,8 @@ from exclave.stacks.gcp.commands import (
 )
 from exclave.stacks.gcp.module import Form
 from exclave.stacks.gcp.names import name_input, name_secret
-from exclave.stacks.gcp.variables import list_variables
-from exclave.stacks.model import StackModel
+from exclave.stacks.gcp.variables import list_variables, name_switch
+from exclave.stacks.model import RoleModel, StackModel
 
 ARCHIVES: Final = {
     Form.TERRAFORM: "gcp.zip",
@@ -58,6 +59,7 @@ def write_guide(
             *_list_fetching(address),
             *([_update(model, before)] if before is not None else _list_creation(model)),
             *_list_switches(before or model),
+            *_list_break_glass(before or model),
             *_list_removal(before or model),
         ),
     )
@@ -123,7 +125,7 @@ def _update(model: StackModel, before: StackModel) -> Step:
 
 def _list_switches(running: StackModel) -> Iterator[Step]:
     commands = ModuleCommands(running)
-    yield Step("Stop everything", _STOP, (commands.apply("runner_enabled=false"),))
+    yield Step("Stop everything", _STOP, (commands.apply("-var=runner_enabled=false"),))
     yield Step(
         "Stop everything without Terraform",
         "The same at once, by whoever may manage service accounts and machines. The next apply"
@@ -135,7 +137,21 @@ def _list_switches(running: StackModel) -> Iterator[Step]:
         "Both commands print nothing.",
         (commands.list_machines(), commands.list_accounts(enabled_only=True)),
     )
-    yield Step("Start again", commands=(commands.apply("runner_enabled=true"),))
+    yield Step("Start again", commands=(commands.apply("-var=runner_enabled=true"),))
+
+
+def _list_break_glass(running: StackModel) -> Iterator[Step]:
+    commands = ModuleCommands(running)
+
+    def allow(role: RoleModel) -> tuple[str, ...]:
+        end = in_four_hours("-var=break_glass_until=")
+        return (commands.apply(f"-var={name_switch(role)}=true", end),)
+
+    after = (
+        "Without this, the roles end at that time, but their accounts stay on. Any other apply with"
+        " your values ends break-glass as well."
+    )
+    yield from list_break_glass_steps(running, allow, (commands.apply(),), after)
 
 
 def _list_removal(model: StackModel) -> Iterator[Step]:

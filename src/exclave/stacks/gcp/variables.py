@@ -6,6 +6,7 @@ from typing import Final
 
 from exclave.base.json_values import Json, JsonObject
 from exclave.domain.stacks import RoleKind
+from exclave.stacks.break_glass import PAST, TIME
 from exclave.stacks.model import InputModel, RoleModel, SecretModel, StackModel
 from exclave.stacks.naming import write_snake
 from exclave.stacks.parameter_kinds import ParameterKind, find_input_kind, write_flag
@@ -16,7 +17,6 @@ USUAL_MACHINE: Final = "e2-medium"
 IMAGE: Final = "projects/ubuntu-os-cloud/global/images/family/ubuntu-2404-lts-{}"
 ARM: Final = ("t2a-", "c4a-", "n4a-", "a4x-")
 """How the types of machines with an Arm processor begin."""
-PAST: Final = "2000-01-01T00:00:00Z"
 DESCRIPTION: Final = 400
 """How many characters of the vendor's words a variable shows."""
 VERSION_ABOUT: Final = "Raise it to store a new value: values are in no plan and no state"
@@ -198,7 +198,7 @@ def _list_role_variables(model: StackModel) -> Iterator[Variable]:
     if model.list_roles(RoleKind.BREAK_GLASS):
         yield Variable(
             name="break_glass_until", default=PAST,
-            pattern="^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}Z$",
+            pattern=TIME,
             about="UTC: break-glass roles work until then, and only if they are switched on",
         )  # fmt: skip
     for role in model.roles:

@@ -101,6 +101,31 @@ async def test_a_job_of_aws_gets_the_keys_of_its_role(tmp_path: Path) -> None:
     assert site.log.hidden == ["secret-1", "session-1", "token-1"]
 
 
+async def test_a_role_for_emergencies_ends_in_the_midst_of_a_job(tmp_path: Path) -> None:
+    site = Site(tmp_path, document=read_document(role_ends={ROLE: "2026-11-17T13:00:45Z"}))
+
+    async with run_job(site) as job:
+        before = await ask_as_job(job)
+        site.clock.passed_s = 1800.0
+        after = await ask_as_job(job)
+
+    assert (before.status_code, after.status_code) == (200, 403)
+
+
+@pytest.mark.parametrize("end", ["2026-11-17T12:30:45Z", "2000-01-01", "tomorrow", ""])
+async def test_a_role_for_emergencies_whose_time_is_over_is_not_taken(
+    tmp_path: Path, end: str
+) -> None:
+    site = Site(tmp_path, document=read_document(role_ends={ROLE: end}))
+
+    with pytest.raises(WorkFailed) as failed:
+        async with run_job(site):
+            pass
+
+    assert failed.value.outcome.reason is Reason.ROLE_DISABLED
+    assert f"the time of the role `{ROLE}` is over" in failed.value.outcome.message
+
+
 async def test_what_commands_see_holds_no_credential_and_closes_the_metadata(
     tmp_path: Path,
 ) -> None:

@@ -72,6 +72,12 @@ def test_roles_stand_under_the_names_that_the_app_gives_them() -> None:
     assert document["outputs"]["provision_iam_role_arn"].endswith(f"{INSTALL}-provision")
 
 
+def test_only_roles_for_emergencies_have_an_end() -> None:
+    document, _ = read_document()
+
+    assert document["role_ends"] == {f"{INSTALL}-break-glass-admin": "${BreakGlassUntil}"}
+
+
 def test_what_the_customer_wrote_is_in_base64() -> None:
     document, variables = read_document(
         inputs=(InputModel("domain"), InputModel("key", sensitive=True))

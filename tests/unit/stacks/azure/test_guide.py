@@ -75,6 +75,17 @@ def check_call(words: list[str], model: StackModel) -> None:
         assert set(values) <= VALUES.get(name, set(values))
 
 
+def test_break_glass_ends_by_itself_and_on_request() -> None:
+    guide = write_guide(make_model())
+
+    (begin,) = find_step(guide, "Switch on the break-glass role Emergency")
+    (end,) = find_step(guide, "End break-glass")
+
+    assert "enableBreakGlassAdmin=true" in shlex.split(begin)
+    assert '"breakGlassUntil=$(date -u -d ' in begin
+    assert not [word for word in shlex.split(end) if word.startswith(("enable", "breakGlass"))]
+
+
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_every_command_is_one_of_the_azure_command_line(variant: str) -> None:
     model = VARIANTS[variant]

@@ -39,6 +39,17 @@ def find_step(guide: Guide, title: str) -> tuple[str, ...]:
     return next(step.commands for step in guide.steps if step.title == title)
 
 
+def test_break_glass_ends_by_itself_and_on_request() -> None:
+    guide = write_guide(make_model())
+
+    (begin,) = find_step(guide, "Switch on the break-glass role Emergency")
+    (end,) = find_step(guide, "End break-glass")
+
+    assert "-var=enable_break_glass_admin=true" in shlex.split(begin)
+    assert '"-var=break_glass_until=$(date -u -d ' in begin
+    assert "-var=" not in end
+
+
 @pytest.mark.parametrize("project", [PROJECT, ""])
 def test_every_command_is_one_that_the_cloud_has(project: str) -> None:
     model = make_model(account=AccountPin("europe-west1", project))
