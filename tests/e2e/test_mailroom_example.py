@@ -4,7 +4,11 @@ import os
 import shutil
 from pathlib import Path
 
+import httpx
+
+from exclave.stacks.guide_text import INSTRUCTIONS
 from tests.e2e.aws_life_site import Life, open_life
+from tests.support.customer_shell import CustomerShell
 from tests.support.emulated_aws.server import EmulatedAws
 from tests.support.providers import need_aws_provider
 from tests.support.python_tools import need_python_tool
@@ -46,12 +50,24 @@ def list_resources(aws: EmulatedAws) -> dict[str, list[str]]:
     }
 
 
-def test_mailroom_lives_in_an_account_with_no_more_rights_than_its_roles_name(
+def open_page(life: Life, folder: Path) -> CustomerShell:
+    """Return the customer, who has the link of the vendor and reads the page behind it."""
+    folder.mkdir()
+    address = f"{life.run('installs', 'stack', 'acme')['page']}latest/{INSTRUCTIONS}"
+    customer = CustomerShell(life.aws.url, folder)
+    customer.read(httpx.get(address, trust_env=False).raise_for_status().text)
+    return customer
+
+
+def test_mailroom_lives_by_the_printed_instructions_with_no_more_rights_than_its_roles_name(
     tmp_path: Path,
 ) -> None:
     with open_life(tmp_path, app_name="mailroom", write_app=write_mailroom) as life:
         made = life.create_install()
-        stack = life.apply_stack(GIVEN)
+        customer = open_page(life, tmp_path / "home")
+        customer.run("Fetch the files")
+        customer.fill_in(GIVEN)
+        customer.run("Create the stack")
         path = os.pathsep.join((str(need_python_tool("awscli").parent), os.environ["PATH"]))
         with life.start_machine(TF_MIRROR=str(need_aws_provider()), PATH=path):
             life.wait_for_state(made["id"], "active")
@@ -60,9 +76,10 @@ def test_mailroom_lives_in_an_account_with_no_more_rights_than_its_roles_name(
                 deployed = list_resources(life.aws)
             removal = life.run("installs", "deprovision", "acme", "--yes")["id"]
             deprovisioned = life.app.await_end(removal, LONG_S)
-            with life.as_customer():
-                left = list_resources(life.aws)
-                stack.delete()
+        with life.as_customer():
+            left = list_resources(life.aws)
+            customer.run("Remove the Stack")
+            roles = life.aws.connect("iam").list_roles()["Roles"]
 
     assert provisioned["state"] == "succeeded", provisioned
     assert deployed == {
@@ -73,3 +90,4 @@ def test_mailroom_lives_in_an_account_with_no_more_rights_than_its_roles_name(
     }
     assert deprovisioned["state"] == "succeeded", deprovisioned
     assert left == {"queues": [], "tables": [], "topics": [], "parameters": []}
+    assert roles == []

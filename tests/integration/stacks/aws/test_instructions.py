@@ -1,10 +1,7 @@
 """The page for the customer, typed as it is: each of its commands, run by the real AWS CLI."""
 
 import json
-import os
-import re
-import subprocess
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
@@ -15,30 +12,28 @@ from typing import Any
 
 import pytest
 
-from exclave.stacks.aws.commands import PARAMETERS, TEMPLATE
+from exclave.stacks.aws.commands import TEMPLATE
 from exclave.stacks.aws.stack import AwsStack
 from exclave.stacks.base import StackAddress
 from exclave.stacks.guide_text import write_instructions
 from exclave.stacks.model import SecretModel, StackModel
 from tests.support.aws_stacks import GIVEN, INSTALL, make_model
 from tests.support.aws_variants import VARIANTS
+from tests.support.customer_shell import CustomerShell
 from tests.support.emulated_aws.server import ACCOUNT, REGION, EmulatedAws
-from tests.support.python_tools import need_python_tool
 
 FIRST = make_model()
 SECOND = replace(VARIANTS["large"], secrets=(*FIRST.secrets, SecretModel("license", required=True)))
 """Needs another secret, and is too large to be sent along."""
 EMERGENCY = f"{INSTALL}-break-glass-admin"
-_STEP = re.compile(r"^## ([^\n]+)\n(.*?)(?=^## |\Z)", re.MULTILINE | re.DOTALL)
-_BLOCK = re.compile(r"^```sh\n(.*?)^```", re.MULTILINE | re.DOTALL)
 
 
-class Customer:
+class Customer(CustomerShell):
     """Somebody with a shell, the AWS CLI and the link to the page."""
 
     def __init__(self, aws: EmulatedAws, folder: Path, site: Path, url: str) -> None:
-        self.aws, self.folder, self.site, self.url = aws, folder, site, url
-        self.steps: dict[str, list[str]] = {}
+        super().__init__(aws.url, folder)
+        self.aws, self.site, self.url = aws, site, url
 
     def open_page(self, model: StackModel, before: StackModel | None = None) -> None:
         """Read the instructions for a version of the Stack, as it is served."""
@@ -49,44 +44,7 @@ class Customer:
             (served / file.name).parent.mkdir(exist_ok=True)
             (served / file.name).write_text(file.content)
         guide = AwsStack().write_guide(model, address, before)
-        page = write_instructions(model, guide)
-        blocks = {title: _BLOCK.findall(text) for title, text in _STEP.findall(page)}
-        self.steps = {title: "".join(found).splitlines() for title, found in blocks.items()}
-
-    def run(self, title: str, **filled_in: str) -> list[str]:
-        """Paste the commands of a step, with the values that it asks for; return what they print."""
-        commands = self.steps[title]
-        for name, value in filled_in.items():
-            asked = f"ParameterKey={name},ParameterValue="
-            assert any(asked in command for command in commands)
-            commands = [command.replace(asked, asked + value) for command in commands]
-        return self._paste(commands)
-
-    def fill_in(self, values: dict[str, str]) -> None:
-        """Write values into the file of parameters, which asks for exactly these."""
-        file = self.folder / PARAMETERS
-        asked = json.loads(file.read_text())
-        assert {item["ParameterKey"] for item in asked} == set(values)
-        for item in asked:
-            item["ParameterValue"] = values[item["ParameterKey"]]
-        file.write_text(json.dumps(asked))
-
-    def _paste(self, commands: Sequence[str]) -> list[str]:
-        path = [str(need_python_tool("awscli").parent), os.defpath]
-        env = {
-            "PATH": os.pathsep.join(path),
-            "HOME": str(self.folder),
-            "AWS_ENDPOINT_URL": self.aws.url,
-            "AWS_ACCESS_KEY_ID": "test",
-            "AWS_SECRET_ACCESS_KEY": "test",
-            "AWS_EC2_METADATA_DISABLED": "true",
-        }
-        argv = ["bash", "-eu", "-o", "pipefail", "-c", "\n".join(commands)]
-        done = subprocess.run(
-            argv, cwd=self.folder, env=env, capture_output=True, text=True, check=False
-        )
-        assert done.returncode == 0, done.stderr
-        return done.stdout.split()
+        self.read(write_instructions(model, guide))
 
 
 class Files(SimpleHTTPRequestHandler):
