@@ -64,6 +64,7 @@ def dev(tmp_path: Path) -> Iterator[Path]:
 
 
 def test_a_new_user_runs_approves_reads_and_searches(dev: Path) -> None:
+    assert "found by `exclave` in this folder" in (dev / "dev.log").read_text()
     (dev / "hello.toml").write_text(WORKFLOW)
 
     assert ask(dev, "auth", "whoami")["account"] == "dev"
@@ -137,8 +138,9 @@ def test_a_port_in_use_is_named_with_the_fix(dev: Path) -> None:
     assert "EXCLAVE_CONTROL_PORT" in done.stderr
 
 
-def test_ctrl_c_stops_everything(tmp_path: Path) -> None:
+def test_ctrl_c_stops_everything_and_the_login_elsewhere_is_explained(tmp_path: Path) -> None:
     argv = [*exclave(), "dev", "--control-port", "0", "--runner-port", "0"]
+    argv += ["--data", str(tmp_path / "elsewhere")]
     with (tmp_path / "dev.log").open("ab") as out:
         process = subprocess.Popen(argv, cwd=tmp_path, env=clean_env({}), stdout=out, stderr=out)
     wait_until(lambda: "Serving until" in (tmp_path / "dev.log").read_text(), "it serves")
@@ -150,3 +152,7 @@ def test_ctrl_c_stops_everything(tmp_path: Path) -> None:
         ["pgrep", "-f", str(tmp_path)], capture_output=True, text=True, check=False
     )
     assert left.stdout == ""
+    login = json.loads((tmp_path / "elsewhere" / "dev.json").read_text())
+    said = (tmp_path / "dev.log").read_text()
+    assert f"set EXCLAVE_URL={login['control_url']} and EXCLAVE_TOKEN" in said
+    assert login["token"] not in said

@@ -252,7 +252,7 @@ INSTALL_VERBS: dict[str, Verb] = {
     "installs stack": Verb(INS, {f"POST {_AT_INS}/stack": stack()}, "print('the script')", "warning: plain http"),
     "installs stack-versions": Verb(INS, {f"GET {_AT_INS}/stack/versions": stack_versions()}, "2        awaiting  0123456789ab"),
     "installs stack-diff": Verb(f"{INS} 1 2", {f"GET {_AT_INS}/stack/diff": stack_diff()}, "+ role deploy  (wider)\n    all of s3",
-                                "1 changes from version 1 to version 2"),
+                                "1 change from version 1 to version 2"),
     "installs stack-links": Verb(f"{INS} --revoke {_LINK}",
                                  {f"DELETE {_AT_INS}/stack/links/{_LINK}": None, f"GET {_AT_INS}/stack/links": stack_links()}, _LINK),
     "installs stack-outputs": Verb("customer-one", _LISTED | {f"GET {_AT_INS}/stack": stack_outputs()}, "install_inputs  zone=b"),

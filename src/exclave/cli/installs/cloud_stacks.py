@@ -41,8 +41,14 @@ async def compare_versions(
     diff = await session.client.stacks.compare(install_id, before, after)
     session.out.show(diff, "\n".join(_write_change(change) for change in diff.changes))
     if not session.out.json_mode:
-        many = f"{len(diff.changes)} changes" if diff.changes else "Nothing changes"
-        session.out.say(f"\n{many} from version {diff.before} to version {diff.after}.")
+        match len(diff.changes):
+            case 0:
+                what = "Nothing changes"
+            case 1:
+                what = "1 change"
+            case many:
+                what = f"{many} changes"
+        session.out.say(f"\n{what} from version {diff.before} to version {diff.after}.")
 
 
 @verb(group, "stack-links")

@@ -6,6 +6,7 @@ from pathlib import Path
 import click
 
 from exclave.base.errors import InvalidInput
+from exclave.cli.config import DEV_FILE
 from exclave.cli.terminal import print_err
 from exclave.main.commands.process import begin_logs, environment, run_async
 from exclave.main.commands.stack_values import parse_secret_file
@@ -132,5 +133,12 @@ def _say_addresses(settings: ServerSettings, running: Dev) -> None:
         f"  Control API  {running.running.control_url}\n"
         f"  Runner API   {running.running.runner_url}\n"
         f"  data folder  {settings.data}\n"
-        f"  login        {settings.data / 'dev.json'} (found by `exclave` in this folder)"
+        f"  login        {settings.data / DEV_FILE.name} ({_explain_login(settings, running)})"
     )
+
+
+def _explain_login(settings: ServerSettings, running: Dev) -> str:
+    """Return how commands get the login: only that of the usual folder is found by itself."""
+    if (settings.data / DEV_FILE.name).resolve() == DEV_FILE.resolve():
+        return "found by `exclave` in this folder"
+    return f"set EXCLAVE_URL={running.running.control_url} and EXCLAVE_TOKEN to the token in it"
