@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.e2e.gcp_life_site import GcpLife, open_gcp_life
+from tests.faults.site import wait_until
 from tests.support.gcp_stacks import GIVEN, PROJECT, REGION
 
 CREATE = ("installs", "create", "shop", "--name", "acme", "--approve-all")
@@ -37,6 +38,7 @@ def test_an_install_lives_from_its_creation_until_the_customer_stops_it(life: Gc
         by_action = life.list_callers()
         state = life.run("installs", "state", "acme")["document"]
         outputs = state["install_stack"]["outputs"]
+        wait_until(lambda: life.gcp.logs, "the log was copied")
         life.apply(module, **GIVEN, runner_enabled=False)
         life.wait_for_state(install, "disabled")
 
