@@ -1,4 +1,4 @@
-"""What kinds of values a customer fills in, and which of them an input of an app is."""
+"""What a customer fills in: headings, kinds of values, and which kind an input of an app is."""
 
 from enum import StrEnum
 from typing import Final
@@ -6,6 +6,16 @@ from typing import Final
 from exclave.stacks.model import InputModel
 
 _TRUE: Final = frozenset({"true", "1", "yes", "on"})
+
+
+class Group(StrEnum):
+    """The heading that a parameter stands under."""
+
+    RUNNER = "Runner"
+    NETWORK = "Network"
+    ROLES = "Roles"
+    SECRETS = "Secrets"
+    INPUTS = "Inputs"
 
 
 class ParameterKind(StrEnum):

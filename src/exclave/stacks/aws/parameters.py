@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from enum import StrEnum
 
 from exclave.domain.stacks import RoleKind
 from exclave.stacks.aws.machine_images import find_image
@@ -11,7 +10,7 @@ from exclave.stacks.aws.resources import name_switch
 from exclave.stacks.break_glass import PAST, TIME
 from exclave.stacks.model import InputModel, RoleModel, SecretModel, StackModel
 from exclave.stacks.naming import write_camel, write_snake
-from exclave.stacks.parameter_kinds import find_input_kind, write_flag
+from exclave.stacks.parameter_kinds import Group, find_input_kind, write_flag
 
 USUAL_MACHINE = "t3.medium"
 SWITCH = "RunnerEnabled"
@@ -21,16 +20,6 @@ DESCRIPTION = 400
 """How many characters of the vendor's words a parameter shows."""
 _ARN = "arn:[a-z-]+:"
 _KMS = rf"^({_ARN}kms:[a-z0-9-]+:[0-9]{{12}}:key/[A-Za-z0-9-]+)?$"
-
-
-class Group(StrEnum):
-    """The heading that a parameter stands under."""
-
-    RUNNER = "Runner"
-    NETWORK = "Network"
-    ROLES = "Roles"
-    SECRETS = "Secrets"
-    INPUTS = "Inputs"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

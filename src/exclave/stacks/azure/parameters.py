@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from enum import StrEnum
 
 from exclave.domain.stacks import RoleKind
 from exclave.stacks.azure.machine_images import USUAL_MACHINE, find_image
@@ -11,6 +10,7 @@ from exclave.stacks.azure.references import ParameterKind, ParameterRef
 from exclave.stacks.break_glass import PAST, TIME
 from exclave.stacks.model import InputModel, RoleModel, SecretModel, StackModel
 from exclave.stacks.naming import write_camel, write_snake
+from exclave.stacks.parameter_kinds import Group, find_input_kind, write_flag
 
 BREAK_GLASS_END = "breakGlassUntil"
 DESCRIPTION = 400
@@ -24,17 +24,6 @@ _SUBNET = (
     r"/providers/Microsoft.Network/virtualNetworks/[^/]+/subnets/[^/]+"
 )
 _KEY = r"^(ssh-(ed25519|rsa) [A-Za-z0-9+/=]+( [^\n]*)?)$"
-_TRUE = frozenset({"true", "1", "yes", "on"})
-
-
-class Group(StrEnum):
-    """The heading that a parameter stands under."""
-
-    RUNNER = "Runner"
-    NETWORK = "Network"
-    ROLES = "Roles"
-    SECRETS = "Secrets"
-    INPUTS = "Inputs"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -228,10 +217,10 @@ def build_secret_parameter(secret: SecretModel) -> StackParameter:
 
 def build_input_parameter(item: InputModel) -> StackParameter:
     """Return the parameter of an input."""
-    kind = _find_kind(item)
+    kind = find_input_kind(item)
     default = item.default if item.default is not None or item.required else ""
     if kind is ParameterKind.FLAG:
-        default = "true" if (default or "").strip().lower() in _TRUE else "false"
+        default = write_flag(default)
     return StackParameter(
         name=f"install{write_camel(item.name)}",
         group=Group.INPUTS,
@@ -241,24 +230,3 @@ def build_input_parameter(item: InputModel) -> StackParameter:
         default=default,
         secret=item.sensitive,
     )
-
-
-def _find_kind(item: InputModel) -> ParameterKind:
-    """Return the kind of an input; a number that may be empty is a text."""
-    if item.sensitive:
-        return ParameterKind.TEXT
-    match item.type:
-        case "bool" | "boolean":
-            return ParameterKind.FLAG
-        case "list":
-            return ParameterKind.LIST
-        case "number" if item.default is None:
-            return ParameterKind.NUMBER if item.required else ParameterKind.TEXT
-        case "number" if _is_number(item.default or ""):
-            return ParameterKind.NUMBER
-        case _:
-            return ParameterKind.TEXT
-
-
-def _is_number(text: str) -> bool:
-    return text.removeprefix("-").replace(".", "", 1).isdecimal() and text.isascii()

@@ -10,6 +10,7 @@ from enum import StrEnum
 from typing import TypeAlias, TypeGuard
 
 from exclave.base.json_values import Json
+from exclave.stacks.parameter_kinds import ParameterKind as ParameterKind
 
 
 class Fact(StrEnum):
@@ -27,15 +28,6 @@ class Fact(StrEnum):
     VAULT_DOMAIN = "vault_domain"
     """What the names of vaults end with, such as `.vault.azure.net`."""
     REGISTRY_DOMAIN = "registry_domain"
-
-
-class ParameterKind(StrEnum):
-    """What a value of the customer is."""
-
-    TEXT = "text"
-    FLAG = "flag"
-    NUMBER = "number"
-    LIST = "list"
 
 
 class Attribute(StrEnum):

@@ -5,12 +5,7 @@ from collections.abc import Mapping
 from exclave.base.json_values import Json
 from exclave.stacks.azure.document import has_registry
 from exclave.stacks.azure.names import list_tags
-from exclave.stacks.azure.parameters import (
-    Group,
-    StackParameter,
-    is_subscription,
-    list_parameters,
-)
+from exclave.stacks.azure.parameters import StackParameter, is_subscription, list_parameters
 from exclave.stacks.azure.references import Attribute, ResourceRef
 from exclave.stacks.azure.resources import GROUP as GROUP_TYPE
 from exclave.stacks.azure.resources import (
@@ -29,6 +24,7 @@ from exclave.stacks.azure.terraform.network import add_network
 from exclave.stacks.azure.terraform.variables import add_variable
 from exclave.stacks.azure.terraform.vaults import add_document, add_registry, add_vaults
 from exclave.stacks.model import StackModel
+from exclave.stacks.parameter_kinds import Group
 from exclave.stacks.terraform.text import quote
 
 TERRAFORM = ">= 1.11"
