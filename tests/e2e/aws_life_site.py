@@ -1,6 +1,5 @@
 """A vendor's control plane with an app for AWS, and a customer's account on an emulated AWS."""
 
-import ast
 import base64
 import hashlib
 import json
@@ -17,12 +16,12 @@ from typing import Any
 import httpx
 
 from exclave.runner.cloud.sigv4 import AwsKeys
+from tests.e2e.cloud_life import CloudLife, find_boot_facts
 from tests.faults.app_site import AppSite
 from tests.faults.site import UNHURRIED, KillableProcess, clean_env, make_site, wait_until
 from tests.faults.terraform_app import BARE
 from tests.support.aws_emulator import Aws, Imds, start_imds
 from tests.support.aws_stacks import AppliedTemplate
-from tests.support.command_line import run_exclave
 from tests.support.emulated_aws.server import ACCOUNT, REGION, EmulatedAws, start_aws
 from tests.support.toy_cloud_stack import write_archives
 
@@ -163,22 +162,15 @@ class LifeMachine:
 
 
 @dataclass
-class Life:
+class Life(CloudLife):
     """The vendor's side, and what the customer has."""
 
-    app: AppSite
     aws: EmulatedAws
-    folder: Path
     apply: str = ""
     """What an apply runs; empty for a program that writes who it is in AWS."""
     keys: AwsKeys | None = None
     """What the machine that runs got from its metadata server."""
     app_name: str = "shop"
-
-    @property
-    def trace(self) -> Path:
-        """The file in which every job writes who it is in AWS."""
-        return self.folder / "trace"
 
     @property
     def started(self) -> Path:
@@ -236,14 +228,6 @@ class Life:
         script.write_text(_fill(_WHO, places))
         script.chmod(0o755)
 
-    def run(self, *words: str) -> Any:
-        """Run a command of the vendor; return what it prints as JSON."""
-        site = self.app.site
-        env = clean_env({"URL": site.balancers[0].url, "TOKEN": site.token})
-        done = run_exclave(*words, "--json", folder=self.folder, env=env)
-        assert done.returncode == 0, (words, done.stdout, done.stderr)
-        return json.loads(done.stdout)
-
     def fetch(self, file: Mapping[str, Any]) -> dict[str, Any]:
         """Return a file of the Stack as the customer gets it, who has nothing but the link."""
         served = httpx.get(file["url"], trust_env=False).raise_for_status().content
@@ -267,22 +251,9 @@ class Life:
         """Return the newest version of the Stack."""
         return self.run("installs", "stack-versions", install)["items"][0]
 
-    def wait_for_state(self, install: str, state: str) -> Any:
-        """Wait until the newest version of the Stack has a state."""
-        site = self.app.site
-
-        def look() -> Any:
-            version = site.get(f"/v1/installs/{install}/stack/versions")["items"][0]
-            return version if version["state"] == state else None
-
-        return wait_until(look, f"the Stack is {state}")
-
     def list_callers(self) -> list[tuple[str, str]]:
         """Return the roles that AWS saw since the last question, and what secret each read."""
-        lines = self.trace.read_text().splitlines() if self.trace.exists() else []
-        self.trace.unlink(missing_ok=True)
-        callers = [line.split() for line in lines]
-        return [(arn.split("/")[1], value) for arn, value in callers]
+        return [(arn.split("/")[1], value) for arn, value in self.take_trace()]
 
     @contextmanager
     def start_machine(self, *, hurried: bool = True, **more: str) -> Iterator[LifeMachine]:
@@ -342,7 +313,7 @@ def open_life(
             "BUNDLES": str(write_archives(archives)),
         }
         site.servers[0].env |= {f"EXCLAVE_{name}": value for name, value in settings.items()}
-        life = Life(AppSite(site), aws, folder, apply, app_name=app_name)
+        life = Life(AppSite(site), folder, aws, apply, app_name=app_name)
         try:
             life.sync_app(write_app)
             yield life
@@ -364,11 +335,7 @@ def read_boot_facts(aws: EmulatedAws) -> dict[str, Any]:
         LaunchTemplateId=template["LaunchTemplateId"], Versions=["$Latest"]
     )["LaunchTemplateVersions"][0]
     script = base64.b64decode(version["LaunchTemplateData"]["UserData"]).decode()
-    for node in ast.parse(script).body:
-        match node:
-            case ast.AnnAssign(target=ast.Name(id="BOOT"), value=ast.expr() as value):
-                return dict(ast.literal_eval(value))
-    raise AssertionError("the boot script has no facts")
+    return find_boot_facts(script)
 
 
 def _fill(text: str, places: Mapping[str, str]) -> str:

@@ -1,6 +1,5 @@
 """A vendor's control plane with an app for Azure, and a customer's subscription on the loopback."""
 
-import ast
 import base64
 import hashlib
 import json
@@ -14,10 +13,10 @@ from typing import Any
 import httpx
 
 from tests.e2e.aws_life_site import HURRIED
+from tests.e2e.cloud_life import CloudLife, find_boot_facts
 from tests.faults.app_site import AppSite
-from tests.faults.site import UNHURRIED, KillableProcess, clean_env, make_site, wait_until
+from tests.faults.site import UNHURRIED, KillableProcess, clean_env, make_site
 from tests.faults.terraform_app import BARE
-from tests.support.command_line import run_exclave
 from tests.support.emulated_azure.deployment import Deployment
 from tests.support.emulated_azure.services import EmulatedAzure, start_azure
 from tests.support.toy_cloud_stack import write_archives
@@ -103,17 +102,10 @@ resource "terraform_data" "base" {
 
 
 @dataclass
-class AzureLife:
+class AzureLife(CloudLife):
     """The vendor's side, and what the customer has."""
 
-    app: AppSite
     azure: EmulatedAzure
-    folder: Path
-
-    @property
-    def trace(self) -> Path:
-        """The file in which every job writes who it is in Azure."""
-        return self.folder / "trace"
 
     def sync_app(self) -> None:
         """Sync and build the app."""
@@ -130,14 +122,6 @@ class AzureLife:
         script.chmod(0o755)
         self.app.begin_app("shop", folder)
 
-    def run(self, *words: str) -> Any:
-        """Run a command of the vendor; return what it prints as JSON."""
-        site = self.app.site
-        env = clean_env({"URL": site.balancers[0].url, "TOKEN": site.token})
-        done = run_exclave(*words, "--json", folder=self.folder, env=env)
-        assert done.returncode == 0, (words, done.stdout, done.stderr)
-        return json.loads(done.stdout)
-
     def fetch_template(self, created: Mapping[str, Any]) -> dict[str, Any]:
         """Return the template as the customer gets it, who has nothing but the link."""
         file = next(file for file in created["files"] if file["name"] == TEMPLATE)
@@ -152,21 +136,9 @@ class AzureLife:
         self.azure.apply(deployment)
         return deployment
 
-    def wait_for_state(self, install: str, state: str) -> Any:
-        """Wait until the newest version of the Stack has a state."""
-        site = self.app.site
-
-        def look() -> Any:
-            version = site.get(f"/v1/installs/{install}/stack/versions")["items"][0]
-            return version if version["state"] == state else None
-
-        return wait_until(look, f"the Stack is {state}")
-
     def list_callers(self) -> list[list[str]]:
         """Return the identities that jobs had since the last question, and what each read."""
-        lines = self.trace.read_text().splitlines() if self.trace.exists() else []
-        self.trace.unlink(missing_ok=True)
-        return [line.split() for line in lines]
+        return self.take_trace()
 
     @contextmanager
     def start_machine(self, deployment: Deployment) -> Iterator[KillableProcess]:
@@ -206,7 +178,7 @@ def open_azure_life(folder: Path) -> Iterator[AzureLife]:
             "BUNDLES": str(write_archives(archives)),
         }
         site.servers[0].env |= {f"EXCLAVE_{name}": value for name, value in settings.items()}
-        life = AzureLife(AppSite(site), azure, folder)
+        life = AzureLife(AppSite(site), folder, azure)
         try:
             life.sync_app()
             yield life
@@ -218,11 +190,7 @@ def read_boot_facts(deployment: Deployment) -> dict[str, Any]:
     """Return what the boot script of the machine would write to the disk."""
     machine = deployment.find("RunnerMachine")["properties"]["virtualMachineProfile"]
     script = base64.b64decode(machine["osProfile"]["customData"]).decode()
-    for node in ast.parse(script).body:
-        match node:
-            case ast.AnnAssign(target=ast.Name(id="BOOT"), value=ast.expr() as value):
-                return dict(ast.literal_eval(value))
-    raise AssertionError("the boot script has no facts")
+    return find_boot_facts(script)
 
 
 def _fill(text: str, places: Mapping[str, str]) -> str:

@@ -1,6 +1,5 @@
 """A vendor's control plane with an app for Google Cloud, and a customer's project on the loopback."""
 
-import ast
 import hashlib
 import io
 import json
@@ -15,10 +14,10 @@ from typing import Any
 import httpx
 
 from tests.e2e.aws_life_site import HURRIED
+from tests.e2e.cloud_life import CloudLife, find_boot_facts
 from tests.faults.app_site import AppSite
-from tests.faults.site import UNHURRIED, KillableProcess, clean_env, make_site, wait_until
+from tests.faults.site import UNHURRIED, KillableProcess, clean_env, make_site
 from tests.faults.terraform_app import BARE
-from tests.support.command_line import run_exclave
 from tests.support.emulated_gcp import KEYS, EmulatedGcp, start_gcp
 from tests.support.gcp_stacks import PROJECT, PROVIDERS, REGION
 from tests.support.stand_ins.module import StandInModule
@@ -103,17 +102,10 @@ resource "terraform_data" "base" {
 
 
 @dataclass
-class GcpLife:
+class GcpLife(CloudLife):
     """The vendor's side, and what the customer has."""
 
-    app: AppSite
     gcp: EmulatedGcp
-    folder: Path
-
-    @property
-    def trace(self) -> Path:
-        """The file in which every job writes who it is in the project."""
-        return self.folder / "trace"
 
     def sync_app(self) -> None:
         """Sync and build the app."""
@@ -129,14 +121,6 @@ class GcpLife:
         script.write_text(_fill(_WHO, places))
         script.chmod(0o755)
         self.app.begin_app("shop", folder)
-
-    def run(self, *words: str) -> Any:
-        """Run a command of the vendor; return what it prints as JSON."""
-        site = self.app.site
-        env = clean_env({"URL": site.balancers[0].url, "TOKEN": site.token})
-        done = run_exclave(*words, "--json", folder=self.folder, env=env)
-        assert done.returncode == 0, (words, done.stdout, done.stderr)
-        return json.loads(done.stdout)
 
     def fetch_module(self, created: Mapping[str, Any], **values: Any) -> StandInModule:
         """Return the module as the customer gets it, who has nothing but the link."""
@@ -156,22 +140,9 @@ class GcpLife:
         module.apply()
         self.gcp.load(module)
 
-    def wait_for_state(self, install: str, state: str) -> Any:
-        """Wait until the newest version of the Stack has a state."""
-        site = self.app.site
-
-        def look() -> Any:
-            version = site.get(f"/v1/installs/{install}/stack/versions")["items"][0]
-            return version if version["state"] == state else None
-
-        return wait_until(look, f"the Stack is {state}")
-
     def list_callers(self) -> list[tuple[str, str]]:
         """Return the accounts that jobs had since the last question, and what secret each read."""
-        lines = self.trace.read_text().splitlines() if self.trace.exists() else []
-        self.trace.unlink(missing_ok=True)
-        callers = [line.split() for line in lines]
-        return [(email, value) for email, value in callers]
+        return [(email, value) for email, value in self.take_trace()]
 
     @contextmanager
     def start_machine(self) -> Iterator[KillableProcess]:
@@ -209,7 +180,7 @@ def open_gcp_life(folder: Path) -> Iterator[GcpLife]:
             "BUNDLES": str(write_archives(archives)),
         }
         site.servers[0].env |= {f"EXCLAVE_{name}": value for name, value in settings.items()}
-        life = GcpLife(AppSite(site), gcp, folder)
+        life = GcpLife(AppSite(site), folder, gcp)
         try:
             life.sync_app()
             yield life
@@ -220,11 +191,7 @@ def open_gcp_life(folder: Path) -> Iterator[GcpLife]:
 def read_boot_facts(gcp: EmulatedGcp) -> dict[str, Any]:
     """Return what the boot script of the machine's template would write to the disk."""
     template = gcp.find("google_compute_region_instance_template")["runner"]
-    for node in ast.parse(template["metadata"]["startup-script"]).body:
-        match node:
-            case ast.AnnAssign(target=ast.Name(id="BOOT"), value=ast.expr() as value):
-                return dict(ast.literal_eval(value))
-    raise AssertionError("the boot script has no facts")
+    return find_boot_facts(template["metadata"]["startup-script"])
 
 
 def _fill(text: str, places: Mapping[str, str]) -> str:
